@@ -16,8 +16,8 @@ from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from django.urls import re_path  # noqa: E402
 
 from backend.http.edge import file_host  # noqa: E402
-from realtime.process.admission import Refusal, refuse  # noqa: E402
-from realtime.process.garbage import search_seldom  # noqa: E402
+from realtime.process.admission import Refusal, reject  # noqa: E402
+from realtime.process.garbage import collect_rarely  # noqa: E402
 from realtime.process.process import Process  # noqa: E402
 from realtime.routing import websocket_urlpatterns  # noqa: E402
 
@@ -28,19 +28,19 @@ Receive = Callable[[], Awaitable[dict[str, Any]]]
 async def no_such_socket(scope: dict[str, Any], receive: Receive, send: Send) -> None:
     """Refuse the handshake with 404 and the usual JSON error."""
     await receive()
-    await refuse(scope, send, Refusal(404, 108, "no socket is served at this path"))
+    await reject(scope, send, Refusal(404, 108, "no socket is served at this path"))
 
 
 async def lifespan(scope: dict[str, Any], receive: Receive, send: Send) -> None:
-    """Begin and end what a realtime process has once."""
-    searching: asyncio.Task[None] | None = None
+    """Start and stop the garbage collection and the state of a realtime process."""
+    collecting: asyncio.Task[None] | None = None
     while True:
         message = await receive()
         if message["type"] == "lifespan.startup":
-            searching = asyncio.create_task(search_seldom(Process.current()))
+            collecting = asyncio.create_task(collect_rarely(Process.current()))
         else:
-            if searching is not None:
-                searching.cancel()
+            if collecting is not None:
+                collecting.cancel()
             await Process.stop_current()
         await send({"type": f"{message['type']}.complete"})
         if message["type"] == "lifespan.shutdown":

@@ -1,4 +1,4 @@
-"""The realtime processes as metrics, from what they report."""
+"""Metrics of the realtime processes, from their reports."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ _MEASURED: Final[tuple[tuple[str, str, str, str], ...]] = (
 
 
 def metrics() -> list[Metric]:
-    """All of it, a sample for each process by its name and number. Raises ``redis.RedisError``."""
+    """Return all metrics, a sample for each process by host and pid.
+
+    Raises ``redis.RedisError``.
+    """
     processes = {f"{process['host']}:{process['pid']}": process for process in reports.processes()}
     return [*_of_processes(processes), *_of_parts(processes)]
 

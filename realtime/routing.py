@@ -1,4 +1,4 @@
-"""Which consumer answers which socket."""
+"""The routes of the sockets to their consumers."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def measure(
     engines: Engines, rounds: int, seconds: float
 ) -> dict[str, dict[str, list[dict[str, Any]]]]:
     """Figures of every round, by workload and mode; the order of the modes alternates."""
-    found: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    results: dict[str, dict[str, list[dict[str, Any]]]] = {}
     which = generator.choose(None)
     with servers.ours(engines, 2) as rest:
         writing.make_class(rest)
@@ -42,16 +42,16 @@ def measure(
                         )
                         for workload, file in files.items()
                     }
-                for workload, one in runs.items():
+                for workload, figures in runs.items():
                     if number:  # the first one only warms up
-                        found.setdefault(workload, {}).setdefault(mode, []).append(one)
+                        results.setdefault(workload, {}).setdefault(mode, []).append(figures)
                         say(
                             f"round {number}/{rounds}  {workload:7} {mode:20}"
-                            f" {one['rate']:7,.0f}/s  p99 {one['p99_ms']:6.1f} ms  cpu"
-                            f" {one['rest_us']:5.0f} + {one['postgres_us']:5.0f} us, sockets"
-                            f" {one['sockets_us']:5.0f} us"
+                            f" {figures['rate']:7,.0f}/s  p99 {figures['p99_ms']:6.1f} ms  cpu"
+                            f" {figures['rest_us']:5.0f} + {figures['postgres_us']:5.0f} us,"
+                            f" sockets {figures['sockets_us']:5.0f} us"
                         )
-    return found
+    return results
 
 
 def _requests(engines: Engines, rest: Target) -> dict[str, Path]:
@@ -79,10 +79,10 @@ def _mode(engines: Engines, rest: Target, mode: str) -> Iterator[Server | None]:
     engines.execute(DATABASE, "DELETE FROM objects_interest")
     if mode in clients_with_rooms:
         count, rooms = clients_with_rooms[mode]
-        said = live_queries.script(rest, [{"room": room} for room in range(rooms)])
+        messages = live_queries.script(rest, [{"room": room} for room in range(rooms)])
         with contenders.ours(engines) as sockets:
             place = engines.folder, sockets.port, live_queries.PATH
-            with clients(*place, count, live_queries.MARKER, lambda number: said):
+            with clients(*place, count, live_queries.MARKER, lambda number: messages):
                 yield sockets
         return
     triggers = "DISABLE" if mode == "no triggers" else "ENABLE"

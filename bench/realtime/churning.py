@@ -30,33 +30,34 @@ _WARM = 10
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where clients come to: what they say, and how they are told of changes."""
+    """The server that clients connect to: their messages, and how changes are published."""
 
     server: Server
     marker: str
     script: Callable[[int, int], Sequence[str]] | None
-    tell: Callable[[int], object]
+    publish: Callable[[int], object]
     queries: int
 
 
 def measure(engines: Engines, count: int) -> dict[str, list[dict[str, Any]]]:
     """Figures of ``count`` connections, by their kind."""
-    found: dict[str, list[dict[str, Any]]] = {}
+    results: dict[str, list[dict[str, Any]]] = {}
     for name, opened in (("event channel", _events), ("live queries, ten each", _queries)):
         with opened(engines) as place:
-            one = found[name] = [_churn(engines, place, max(count // _CLIENTS, 2 * _WARM))]
+            figures = results[name] = [_churn(engines, place, max(count // _CLIENTS, 2 * _WARM))]
         say(
-            f"{one[0]['connections']:,} connections came and went, {name}: {one[0]['share']:.1%}"
-            f" delivered in {one[0]['seconds']:.0f} s; {one[0]['warm_mib']:.1f} MiB, half way"
-            f" {one[0]['half_mib']:.1f}, in the end {one[0]['mib']:.1f}"
+            f"{figures[0]['connections']:,} connections came and went, {name}:"
+            f" {figures[0]['share']:.1%} delivered in {figures[0]['seconds']:.0f} s;"
+            f" {figures[0]['warm_mib']:.1f} MiB, half way"
+            f" {figures[0]['half_mib']:.1f}, in the end {figures[0]['mib']:.1f}"
         )
-    return found
+    return results
 
 
 @contextlib.contextmanager
 def _events(engines: Engines) -> Iterator[Place]:
-    with fanning_out.teller(engines) as told, contenders.ours(engines) as server:
-        yield Place(server, fanning_out.MARKER, None, lambda first: told.tell(_CHANGES, 100), 0)
+    with fanning_out.event_writer(engines) as writer, contenders.ours(engines) as server:
+        yield Place(server, fanning_out.MARKER, None, lambda first: writer.write(_CHANGES, 100), 0)
 
 
 @contextlib.contextmanager
@@ -72,10 +73,10 @@ def _queries(engines: Engines) -> Iterator[Place]:
                 pair.rest, [{"number": {"$gte": first}, "text": {"$ne": f"{client}"}}, *queries]
             )
 
-        def tell(first: int) -> object:
+        def publish(first: int) -> object:
             return writing.write(pair.rest, first, _CHANGES, None)
 
-        yield Place(pair.sockets, live_queries.MARKER, script, tell, _QUERIES)
+        yield Place(pair.sockets, live_queries.MARKER, script, publish, _QUERIES)
 
 
 def _churn(engines: Engines, place: Place, groups: int) -> dict[str, Any]:
@@ -85,12 +86,12 @@ def _churn(engines: Engines, place: Place, groups: int) -> dict[str, Any]:
     begin = time.monotonic()
     for group in range(groups):
         first = 1 + group * _CHANGES
-        said = None
+        messages = None
         if place.script is not None:
-            said = [place.script(first, client) for client in range(_CLIENTS)].__getitem__
+            messages = [place.script(first, client) for client in range(_CLIENTS)].__getitem__
         address = engines.folder, server.port, server.path
-        with clients(*address, _CLIENTS, place.marker, said) as crowd:
-            place.tell(first)
+        with clients(*address, _CLIENTS, place.marker, messages) as crowd:
+            place.publish(first)
             crowd.wait_for(expected, server.cpu)
             got = crowd.stop(first)
         received, lost = received + got.count, lost + got.lost

@@ -87,29 +87,29 @@ class Clients:
         (``worked`` tells its CPU seconds); or patience is at its end."""
         until, last, since, before = time.monotonic() + patience, -1, time.monotonic(), worked()
         while time.monotonic() < until:
-            found = self.count()
-            if found >= frames:
+            received = self.count()
+            if received >= frames:
                 return
             quiet = time.monotonic() - since
-            if found != last or quiet > _QUIET:
-                if found == last and worked() - before < quiet * _IDLE:
+            if received != last or quiet > _QUIET:
+                if received == last and worked() - before < quiet * _IDLE:
                     return
-                last, since, before = found, time.monotonic(), worked()
+                last, since, before = received, time.monotonic(), worked()
             time.sleep(0.05)
 
     def stop(self, first: int) -> Received:
         """Close all of them; what they have got, from this number on."""
-        told: dict[str, Any] = json.loads(self._ask("stop"))
+        figures: dict[str, Any] = json.loads(self._ask("stop"))
         self._process.wait(10)
         pairs = array("Q")
         pairs.frombytes(self._output.read_bytes())
-        del told["numbered"]
+        del figures["numbered"]
         numbers, times = pairs[::2], pairs[1::2]
         if numbers and min(numbers) < first:  # they came late, after ``clear``
-            kept = [place for place, number in enumerate(numbers) if number >= first]
-            numbers = array("Q", [numbers[place] for place in kept])
-            times = array("Q", [times[place] for place in kept])
-        return Received(numbers, times, **told)
+            selected = [place for place, number in enumerate(numbers) if number >= first]
+            numbers = array("Q", [numbers[place] for place in selected])
+            times = array("Q", [times[place] for place in selected])
+        return Received(numbers, times, **figures)
 
     def _ask(self, command: str) -> str:
         assert self._process.stdin
@@ -140,9 +140,11 @@ def clients(
     output = folder / "frames"
     command = [_program(folder), f"127.0.0.1:{port}", path, str(count), marker, str(output)]
     if script:
-        said = folder / "script"
-        said.write_text("\n\n".join("\n".join(script(number)) for number in range(count)) + "\n")
-        command.append(str(said))
+        script_file = folder / "script"
+        script_file.write_text(
+            "\n\n".join("\n".join(script(number)) for number in range(count)) + "\n"
+        )
+        command.append(str(script_file))
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )

@@ -22,7 +22,7 @@ from bench.servers import ROOT, Engines
 PARTS = ("fanout", "held", "livequery", "capture", "churn")
 
 
-def arguments(given: Sequence[str]) -> argparse.Namespace:
+def arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="script/bench realtime",
         description="Measure the sockets beside ws, channels_redis and Parse Server's live "
@@ -44,15 +44,15 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
         metavar="WORDS",
         help="of fanout and livequery only the scenes with these words in their name",
     )
-    return parser.parse_args(given)
+    return parser.parse_args(argv)
 
 
-def main(given: Sequence[str]) -> None:
-    if "--servers" in given:
+def main(argv: Sequence[str]) -> None:
+    if "--servers" in argv:
         from bench.realtime import servers as compared
 
-        return compared.main([word for word in given if word != "--servers"])
-    options = arguments(given)
+        return compared.main([word for word in argv if word != "--servers"])
+    options = arguments(argv)
     if not options.alone:
         servers.install_peer()
     with servers.engines() as engines:
@@ -61,9 +61,9 @@ def main(given: Sequence[str]) -> None:
         figures: dict[str, Any] = {}
         for part in options.only or PARTS:
             figures[part] = _PART[part](engines, options)
-        kept = report.keep(facts, realtime=figures)
+        report_file = report.keep(facts, realtime=figures)
     print(f"{report.heading_of_one(facts)}\n\n{tables.text(figures)}")
-    say(f"all figures: {kept.relative_to(ROOT)}")
+    say(f"all figures: {report_file.relative_to(ROOT)}")
 
 
 def _fanout(engines: Engines, options: argparse.Namespace) -> Any:

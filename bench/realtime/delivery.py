@@ -21,7 +21,7 @@ _TABLES = "chain_contract_event, chain_outbox, chain_block, chain_cursor, chain_
 
 
 class Chain:
-    """A chain that there isn't: as many blocks as are wanted, with a Transfer in each."""
+    """A simulated chain: any number of blocks, with Transfers in each."""
 
     def __init__(self) -> None:
         from django.db import connection
@@ -51,9 +51,9 @@ class Chain:
         at = position.read(NETWORK)
         assert at is not None
         self.at = at
-        self.told = 0
+        self.written = 0
 
-    def tell(self, count: int, rate: float, at_once: int) -> dict[str, Any]:
+    def write(self, count: int, rate: float, at_once: int) -> dict[str, Any]:
         """Store so many events, ``at_once`` in a block, ``rate`` a second."""
         from chain.indexing.head import commits
         from chain.indexing.head.fetches import Stretch
@@ -70,8 +70,8 @@ class Chain:
             self.at = commits.advance(self.at, Stretch([header], []), rows)
             took += time.monotonic() - now / 1e6
             began += [now] * at_once
-            self.told += at_once
-        first = self.told - len(began) + 1
+            self.written += at_once
+        first = self.written - len(began) + 1
         return {"first": first, "began": began, "took_ms": took / len(began) * at_once * 1000}
 
     def _header(self, number: int) -> Any:
@@ -82,7 +82,7 @@ class Chain:
     def _event(self, header: Any, index: int) -> Any:
         from chain.core.blocks.events import EventRow
 
-        number = self.told + 1 + index
+        number = self.written + 1 + index
         args = json.dumps({"from": _FROM, "to": _TO, "tokenId": str(number)})
         sent = "0x" + f"{number:064x}"
         return EventRow(
@@ -102,7 +102,7 @@ def main() -> None:
     chain = Chain()
     print("ready", flush=True)
     for line in sys.stdin:
-        print(json.dumps(chain.tell(**json.loads(line))), flush=True)
+        print(json.dumps(chain.write(**json.loads(line))), flush=True)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ PADDING = "x" * (120 - len('{"t":"0123456789012345","data":""}'))
 class Listening(AsyncConsumer):
     """A client that is sent everything."""
 
-    everybody: set[Listening] = set()
+    clients: set[Listening] = set()
     overflows = 0
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -42,19 +42,19 @@ class Listening(AsyncConsumer):
         self.task: asyncio.Task[None] | None = None
         if WRITER == "task":
             self.task = asyncio.create_task(self.write_for_ever())
-        self.everybody.add(self)
+        self.clients.add(self)
         try:
             while (await receive())["type"] != "websocket.disconnect":
                 pass
         finally:
-            self.everybody.discard(self)
+            self.clients.discard(self)
             if self.task:
                 self.task.cancel()
 
     def enqueue(self, frame: str) -> None:
         if len(self.queue) >= QUEUE:
             Listening.overflows += 1
-            self.everybody.discard(self)
+            self.clients.discard(self)
             return
         self.queue.append(frame)
         if WRITER == "task":
@@ -81,8 +81,8 @@ class Listening(AsyncConsumer):
 
 
 async def pump() -> None:
-    """Send to everybody, RATE times a second. What is late is caught up."""
-    while len(Listening.everybody) < CLIENTS:
+    """Send to all clients, RATE times a second. Late frames are sent at once."""
+    while len(Listening.clients) < CLIENTS:
         await asyncio.sleep(0.05)
     await asyncio.sleep(0.3)
     due = time.monotonic()
@@ -93,10 +93,10 @@ async def pump() -> None:
         frame = f'{{"t":"{now}","data":"{PADDING}"}}'
         if WRITER == "wire":
             payload = frame.encode()
-            for listening in Listening.everybody:
-                listening.wire.text(payload)
+            for listening in Listening.clients:
+                listening.wire.send_text(payload)
             continue
-        for listening in list(Listening.everybody):
+        for listening in list(Listening.clients):
             listening.enqueue(frame)
 
 
@@ -113,7 +113,7 @@ async def application(scope: Any, receive: Any, send: Any) -> None:
             if message["type"] == "lifespan.shutdown":
                 return
     if scope["type"] == "http":
-        body = b"%d %d" % (len(Listening.everybody), Listening.overflows)
+        body = b"%d %d" % (len(Listening.clients), Listening.overflows)
         headers = [(b"content-length", b"%d" % len(body))]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": body})

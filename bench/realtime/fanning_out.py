@@ -48,13 +48,13 @@ SCENES = (
 )
 
 
-class Teller:
-    """The process that stores events (``telling``)."""
+class EventWriter:
+    """The process that writes events (``delivery``)."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
 
-    def tell(self, count: int, rate: float, at_once: int = 1) -> dict[str, Any]:
+    def write(self, count: int, rate: float, at_once: int = 1) -> dict[str, Any]:
         assert self._process.stdin
         assert self._process.stdout
         job = {"count": count, "rate": rate, "at_once": at_once}
@@ -64,13 +64,13 @@ class Teller:
         if not answer:
             assert self._process.stderr
             raise BenchFailure(f"events can't be stored: {self._process.stderr.read()[-800:]}")
-        told: dict[str, Any] = json.loads(answer)
-        return told
+        response: dict[str, Any] = json.loads(answer)
+        return response
 
 
 @contextlib.contextmanager
-def teller(engines: Engines) -> Iterator[Teller]:
-    """A chain that is empty, and the process that fills it."""
+def event_writer(engines: Engines) -> Iterator[EventWriter]:
+    """Start the process that writes events to an empty chain."""
     process = subprocess.Popen(
         [sys.executable, "-m", "bench.realtime.delivery"],
         cwd=ROOT,
@@ -85,7 +85,7 @@ def teller(engines: Engines) -> Iterator[Teller]:
         assert process.stderr
         if process.stdout.readline().strip() != "ready":
             raise BenchFailure(f"events can't be stored: {process.stderr.read()[-800:]}")
-        yield Teller(process)
+        yield EventWriter(process)
     finally:
         process.kill()
         process.wait()
@@ -95,36 +95,38 @@ def measure(
     engines: Engines, names: Sequence[str], scenes: Sequence[Scene], rounds: int, seconds: float
 ) -> dict[str, dict[str, list[dict[str, Any]]]]:
     """Figures of every round, by scene and contender; their order alternates."""
-    found: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    results: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for number in range(rounds):
         for scene in scenes:
             for name in names if number % 2 else names[::-1]:
                 if scene.heavy and name in ("core", "pubsub"):
                     continue
-                one = run(engines, name, scene, seconds)
-                found.setdefault(scene.name, {}).setdefault(name, []).append(one)
+                figures = run(engines, name, scene, seconds)
+                results.setdefault(scene.name, {}).setdefault(name, []).append(figures)
                 say(
                     f"round {number + 1}/{rounds}  {scene.name:37} {name:7}"
-                    f" {one['share']:7.1%}  {one['rate']:9,.0f}/s  p50 {one['p50_ms']:8.1f}"
-                    f"  p99 {one['p99_ms']:8.1f} ms  cpu {one['server_us']:5.1f} +"
-                    f" {one['postgres_us']:4.1f} us  clients {one['clients_core']:.0%} of a core"
+                    f" {figures['share']:7.1%}  {figures['rate']:9,.0f}/s"
+                    f"  p50 {figures['p50_ms']:8.1f}"
+                    f"  p99 {figures['p99_ms']:8.1f} ms  cpu {figures['server_us']:5.1f} +"
+                    f" {figures['postgres_us']:4.1f} us"
+                    f"  clients {figures['clients_core']:.0%} of a core"
                 )
-    return found
+    return results
 
 
 def run(engines: Engines, name: str, scene: Scene, seconds: float) -> dict[str, Any]:
     """One run, of processes that were started for it."""
     with (
-        teller(engines) as told,
+        event_writer(engines) as writer,
         contenders.CONTENDERS[name](engines) as server,
         clients(engines.folder, server.port, server.path, scene.clients, MARKER) as crowd,
     ):
-        told.tell(_WARM, 20)
+        writer.write(_WARM, 20)
         crowd.wait_for(_WARM * scene.clients, server.cpu)
         crowd.clear()
         cpu = Cpu(engines, server)
         events = scene.events(seconds)
-        written = told.tell(events, scene.rate, scene.at_once)
+        written = writer.write(events, scene.rate, scene.at_once)
         crowd.wait_for(events * scene.clients, server.cpu)
         cost = cpu.since()
         got = crowd.stop(written["first"])

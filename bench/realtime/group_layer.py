@@ -1,7 +1,7 @@
 """The usual way with Channels: a consumer in a group, and a publisher that sends to the group
 through Redis. Nothing of ours.
 
-``python -m bench.realtime.group_layer`` is the publisher, told by the same notification as our
+``python -m bench.realtime.group_layer`` is the publisher, woken by the same notification as our
 service; ``application`` is served by the same server as our sockets. ``GROUP_LAYER`` names the
 layer: ``core`` or ``pubsub``.
 """
@@ -40,7 +40,7 @@ class Listening(AsyncWebsocketConsumer):
 
     groups = [_GROUP]
 
-    async def told(self, message: dict[str, Any]) -> None:
+    async def publish_text(self, message: dict[str, Any]) -> None:
         await self.send(text_data=message["text"])
 
 
@@ -85,7 +85,7 @@ async def _publish() -> None:
             last = seq
             event = json.loads(payload)
             text = json.dumps({"event": event["eventName"], "data": event["args"]})
-            await layer.group_send(_GROUP, {"type": "told", "text": text})
+            await layer.group_send(_GROUP, {"type": "publish_text", "text": text})
 
 
 if __name__ == "__main__":

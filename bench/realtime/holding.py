@@ -19,37 +19,37 @@ from bench.servers import Engines
 
 _EVENTS = 5
 _AT_REST = 2.0
-"""Seconds after the last connection before memory is looked at."""
+"""Seconds after the last connection before memory is measured."""
 
 Script = Callable[[int], Sequence[str]]
-Tell = Callable[[], tuple[int, Sequence[int]]]
+Publish = Callable[[], tuple[int, Sequence[int]]]
 
 
 def measure(engines: Engines, count: int, rounds: int) -> dict[str, list[dict[str, Any]]]:
     """Figures of every round, by kind of connection."""
-    found: dict[str, list[dict[str, Any]]] = {}
+    results: dict[str, list[dict[str, Any]]] = {}
     for number in range(rounds):
         for name, hold in (("event channel", _events), ("live queries, one each", _queries)):
-            one = hold(engines, count)
-            found.setdefault(name, []).append(one)
+            figures = hold(engines, count)
+            results.setdefault(name, []).append(figures)
             say(
                 f"round {number + 1}/{rounds}  {count:,} connections, {name}: open after"
-                f" {one['open_seconds']:.1f} s, {one['kib']:.1f} KiB each and"
-                f" {one['kernel_kib']:.1f} of the kernel, {one['mib']:.0f} MiB in all; idle"
-                f" {one['idle_core']:.1%} of a core; heard by {one['share']:.1%}, by the last"
-                f" after {one['most_ms']:.0f} ms"
+                f" {figures['open_seconds']:.1f} s, {figures['kib']:.1f} KiB each and"
+                f" {figures['kernel_kib']:.1f} of the kernel, {figures['mib']:.0f} MiB in all; idle"
+                f" {figures['idle_core']:.1%} of a core; heard by {figures['share']:.1%},"
+                f" by the last after {figures['most_ms']:.0f} ms"
             )
-    return found
+    return results
 
 
 def _events(engines: Engines, count: int) -> dict[str, Any]:
-    with fanning_out.teller(engines) as told, contenders.ours(engines) as server:
+    with fanning_out.event_writer(engines) as writer, contenders.ours(engines) as server:
 
-        def tell() -> tuple[int, Sequence[int]]:
-            written = told.tell(_EVENTS, 1)
+        def publish() -> tuple[int, Sequence[int]]:
+            written = writer.write(_EVENTS, 1)
             return _EVENTS * count, [0] * written["first"] + written["began"]
 
-        return _hold(engines, server, count, fanning_out.MARKER, None, tell)
+        return _hold(engines, server, count, fanning_out.MARKER, None, publish)
 
 
 def _queries(engines: Engines, count: int) -> dict[str, Any]:
@@ -58,19 +58,24 @@ def _queries(engines: Engines, count: int) -> dict[str, Any]:
         def script(client: int) -> Sequence[str]:
             return live_queries.script(pair.rest, [{"room": client % writing.ROOMS}])
 
-        def tell() -> tuple[int, Sequence[int]]:
+        def publish() -> tuple[int, Sequence[int]]:
             written = writing.write(pair.rest, 1, _EVENTS, 1)
             return _EVENTS * count // writing.ROOMS, written.began
 
-        return _hold(engines, pair.sockets, count, live_queries.MARKER, script, tell)
+        return _hold(engines, pair.sockets, count, live_queries.MARKER, script, publish)
 
 
 def _hold(
-    engines: Engines, server: Server, count: int, marker: str, script: Script | None, tell: Tell
+    engines: Engines,
+    server: Server,
+    count: int,
+    marker: str,
+    script: Script | None,
+    publish: Publish,
 ) -> dict[str, Any]:
     place = engines.folder, server.port, server.path
     with clients(*place, 10, marker, script):
-        pass  # whatever a process makes once is made
+        pass  # warm up: a process creates some objects once
     before, kernel = server.memory(), _kernel_memory()
     with clients(*place, count, marker, script) as crowd:
         time.sleep(_AT_REST)
@@ -78,7 +83,7 @@ def _hold(
         cpu = server.sockets_cpu()
         time.sleep(_AT_REST)
         idle = (server.sockets_cpu() - cpu) / _AT_REST
-        expected, written = tell()
+        expected, written = publish()
         crowd.wait_for(expected, server.cpu)
         got = crowd.stop(1)
     ordered = got.latencies(written)

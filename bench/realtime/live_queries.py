@@ -112,27 +112,27 @@ def measure(
     engines: Engines, names: Sequence[str], scenes: Sequence[Scene], rounds: int, seconds: float
 ) -> dict[str, dict[str, list[dict[str, Any]]]]:
     """Figures of every round, by scene and server; their order alternates."""
-    found: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    results: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for number in range(rounds):
         for name in names if number % 2 else names[::-1]:
             with _SIDES[name](engines) as pair:
                 for scene in scenes:
-                    one = run(engines, pair, scene, seconds)
-                    found.setdefault(scene.name, {}).setdefault(name, []).append(one)
-                    _tell(f"round {number + 1}/{rounds}  {scene.name:26} {name:5}", one)
-    return found
+                    figures = run(engines, pair, scene, seconds)
+                    results.setdefault(scene.name, {}).setdefault(name, []).append(figures)
+                    _report(f"round {number + 1}/{rounds}  {scene.name:26} {name:5}", figures)
+    return results
 
 
 def run(engines: Engines, pair: Pair, scene: Scene, seconds: float) -> dict[str, Any]:
     """Objects written at a rate, then at full speed, with the same subscriptions."""
     port, path = pair.sockets.port, pair.sockets.path
 
-    def said(client: int) -> Sequence[str]:
+    def messages_of(client: int) -> Sequence[str]:
         return script(pair.rest, scene.wheres(client))
 
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for pace in ("paced", "burst"):
-        with clients(engines.folder, port, path, scene.clients, MARKER, said) as crowd:
+        with clients(engines.folder, port, path, scene.clients, MARKER, messages_of) as crowd:
             writing.write(pair.rest, 1, _WARM, 10)
             crowd.wait_for(_WARM * scene.matching, pair.sockets.cpu)
             crowd.clear()
@@ -144,9 +144,9 @@ def run(engines: Engines, pair: Pair, scene: Scene, seconds: float) -> dict[str,
             crowd.wait_for(written.count * scene.matching, pair.sockets.cpu, _PATIENCE)
             cost = cpu.since()
             got = crowd.stop(_WARM + 1)
-        found[pace] = _figures(got, written, written.count * scene.matching, cost)
-        found["open_seconds"] = crowd.open_seconds
-    return found
+        results[pace] = _figures(got, written, written.count * scene.matching, cost)
+        results["open_seconds"] = crowd.open_seconds
+    return results
 
 
 def script(target: Target, wheres: Sequence[Where]) -> Sequence[str]:
@@ -165,7 +165,7 @@ def script(target: Target, wheres: Sequence[Where]) -> Sequence[str]:
         }
         for number, where in enumerate(wheres, 1)
     ]
-    return [json.dumps(one) for one in (connect, *subscriptions)]
+    return [json.dumps(message) for message in (connect, *subscriptions)]
 
 
 def _figures(
@@ -199,12 +199,12 @@ def _figures(
     }
 
 
-def _tell(what: str, found: dict[str, Any]) -> None:
+def _report(what: str, results: dict[str, Any]) -> None:
     for pace in ("paced", "burst"):
-        one = found[pace]
+        figures = results[pace]
         say(
-            f"{what} {pace}: {one['writes']:5} writes {one['writes_rate']:6.0f}/s"
-            f" {one['share']:7.1%}  {one['rate']:9,.0f}/s  p50 {one['p50_ms']:8.1f}"
-            f" p99 {one['p99_ms']:8.1f} ms  a CPU second of the sockets"
-            f" {one['per_sockets_cpu_s']:8,.0f}, of all {one['per_cpu_s']:8,.0f}"
+            f"{what} {pace}: {figures['writes']:5} writes {figures['writes_rate']:6.0f}/s"
+            f" {figures['share']:7.1%}  {figures['rate']:9,.0f}/s  p50 {figures['p50_ms']:8.1f}"
+            f" p99 {figures['p99_ms']:8.1f} ms  a CPU second of the sockets"
+            f" {figures['per_sockets_cpu_s']:8,.0f}, of all {figures['per_cpu_s']:8,.0f}"
         )

@@ -55,7 +55,7 @@ class Client:
         """The payloads of the text frames that are complete with this."""
         if self.rest:
             data = self.rest + data
-        found = []
+        frames = []
         at, size = 0, len(data)
         while size - at >= 2:
             length = data[at + 1]
@@ -71,14 +71,14 @@ class Client:
             opcode = data[at] & 15
             payload = data[begin : begin + length]
             if opcode == 1:
-                found.append(payload)
+                frames.append(payload)
             elif opcode == _PING:
                 self.socket.send(bytes((0x8A, 0x80 | length)) + bytes(4) + payload)
             elif opcode == _CLOSE:
                 self.closed = int.from_bytes(payload[:2], "big")
             at = begin + length
         self.rest = data[at:]
-        return found
+        return frames
 
 
 def percentile(sorted_values: array[int], share: float) -> float:

@@ -1,6 +1,7 @@
 """``script/bench realtime --servers``: ASGI servers beside each other, for sockets only.
 
-Each serves the same application (``fan_out``) in one process. What isn't installed is left out:
+Each serves the same application (``fan_out``) in one process. Servers that aren't installed are
+skipped:
 ``uv pip install uvicorn uvloop wsproto hypercorn daphne granian`` for all of them.
 """
 
@@ -105,16 +106,16 @@ def fan_out(command: list[str], clients: int, seconds: float, rate: int, **more:
         answer = receiver.stdout.readline()
         if not answer:
             raise RuntimeError("the receiver failed")
-        found = json.loads(answer)
+        results = json.loads(answer)
         took = time.monotonic() - at
         cpu = _cpu(server) - begin
         full = _memory(server)
         receiver.wait()
-    found["share"] = found["received"] / (rate * seconds * clients)
-    found["cpu_share"] = cpu / took
-    found["us"] = cpu / max(1, found["received"]) * 1e6
-    found["kb"] = (full - empty) / clients / 1024
-    return found
+    results["share"] = results["received"] / (rate * seconds * clients)
+    results["cpu_share"] = cpu / took
+    results["us"] = cpu / max(1, results["received"]) * 1e6
+    results["kb"] = (full - empty) / clients / 1024
+    return results
 
 
 def slow_reader(command: list[str], seconds: float, **more: str) -> Any:
@@ -134,8 +135,8 @@ def slow_reader(command: list[str], seconds: float, **more: str) -> Any:
             with contextlib.suppress(TimeoutError):
                 while piece := asking.recv(65536):
                     answer += piece
-        told = answer.rpartition(b"\r\n\r\n")[2].decode()
-        return {"grown_mb": (after - before) / 1e6, "open and overflowed": told}
+        figures_text = answer.rpartition(b"\r\n\r\n")[2].decode()
+        return {"grown_mb": (after - before) / 1e6, "open and overflowed": figures_text}
 
 
 def stopping(command: list[str], **more: str) -> Any:
@@ -159,7 +160,7 @@ def stopping(command: list[str], **more: str) -> Any:
         return {"seconds": round(time.monotonic() - begin, 2), "codes": sorted(map(str, codes))}
 
 
-def main(given: Sequence[str] | None = None) -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="script/bench realtime --servers")
     parser.add_argument("--only", action="append", choices=list(SERVERS))
     parser.add_argument("--clients", type=int, action="append")
@@ -167,7 +168,7 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("--rate", type=int, default=50)
     parser.add_argument("--writer", action="append", choices=("task", "spawned", "wire"))
     parser.add_argument("--fast", action="store_true", help="fan-out only")
-    arguments = parser.parse_args(given)
+    arguments = parser.parse_args(argv)
     for name in arguments.only or SERVERS:
         command = SERVERS[name]
         writers = ["wire"] if "wire" in name else arguments.writer or ["spawned"]
@@ -176,12 +177,14 @@ def main(given: Sequence[str] | None = None) -> None:
             continue
         for writer in writers:
             for clients in arguments.clients or [500, 1_000]:
-                found = fan_out(command, clients, arguments.seconds, arguments.rate, WRITER=writer)
+                results = fan_out(
+                    command, clients, arguments.seconds, arguments.rate, WRITER=writer
+                )
                 print(
-                    f"{name:27} {writer:8} {clients:5} clients: {found['share']:6.1%} delivered, "
-                    f"p50 {found['p50']:7.1f} p99 {found['p99']:7.1f} ms, "
-                    f"{found['us']:5.1f} us CPU a frame, core {found['cpu_share']:4.0%}, "
-                    f"{found['kb']:5.1f} KB a client (receiver {found['cpu']:.1f} s)",
+                    f"{name:27} {writer:8} {clients:5} clients: {results['share']:6.1%} delivered, "
+                    f"p50 {results['p50']:7.1f} p99 {results['p99']:7.1f} ms, "
+                    f"{results['us']:5.1f} us CPU a frame, core {results['cpu_share']:4.0%}, "
+                    f"{results['kb']:5.1f} KB a client (receiver {results['cpu']:.1f} s)",
                     flush=True,
                 )
         if not arguments.fast:

@@ -17,7 +17,7 @@ _SIDES = {"ours": "this service", "peer": "Parse Server"}
 
 
 def conditions(engines: Engines, rounds: int, seconds: float, *, alone: bool) -> dict[str, Any]:
-    """What somebody needs to know to repeat the figures."""
+    """The environment that is needed to repeat the figures."""
     packages = ("uvicorn", "uvloop", "channels", "channels-redis")
     there = [name for name in packages if importlib.util.find_spec(name.replace("-", "_"))]
     versions = python_versions(*there)
@@ -35,10 +35,10 @@ def conditions(engines: Engines, rounds: int, seconds: float, *, alone: bool) ->
 
 def text(figures: Mapping[str, Any]) -> str:
     """All tables of what was measured."""
-    return "\n\n".join(_TABLES[part](found) for part, found in figures.items())
+    return "\n\n".join(_TABLES[part](results) for part, results in figures.items())
 
 
-def _fanout(found: Mapping[str, Mapping[str, Runs]]) -> str:
+def _fanout(results: Mapping[str, Mapping[str, Runs]]) -> str:
     lines = [
         line(
             *("event channel", "server", "delivered", "frames/s", "p50 ms", "p99 ms"),
@@ -47,7 +47,7 @@ def _fanout(found: Mapping[str, Mapping[str, Runs]]) -> str:
         ruler(8),
     ]
     goals = []
-    for scene, sides in found.items():
+    for scene, sides in results.items():
         for name, runs in sides.items():
             cost = f"{middle(runs, 'server_us'):.1f} + {middle(runs, 'postgres_us'):.1f}"
             lines.append(
@@ -82,7 +82,7 @@ def _against(scene: str, sides: Mapping[str, Runs]) -> str:
     )
 
 
-def _held(found: Mapping[str, Runs]) -> str:
+def _held(results: Mapping[str, Runs]) -> str:
     lines = [
         line(
             *("connections", "held", "open after s", "KiB each: process", "kernel, both ends"),
@@ -90,7 +90,7 @@ def _held(found: Mapping[str, Runs]) -> str:
         ),
         ruler(9),
     ]
-    for name, runs in found.items():
+    for name, runs in results.items():
         lines.append(
             line(
                 name,
@@ -107,7 +107,7 @@ def _held(found: Mapping[str, Runs]) -> str:
     return "\n".join(lines)
 
 
-def _livequery(found: Mapping[str, Mapping[str, Runs]]) -> str:
+def _livequery(results: Mapping[str, Mapping[str, Runs]]) -> str:
     lines = [
         line(
             *("live queries", "writes", "server", "writes/s", "delivered", "p50 ms", "p99 ms"),
@@ -115,7 +115,7 @@ def _livequery(found: Mapping[str, Mapping[str, Runs]]) -> str:
         ),
         ruler(11),
     ]
-    for scene, sides in found.items():
+    for scene, sides in results.items():
         for pace, title in (("paced", "20 a second"), ("burst", "at full speed")):
             flat = {name: [run[pace] for run in runs] for name, runs in sides.items()}
             for name, runs in flat.items():
@@ -139,7 +139,7 @@ def _livequery(found: Mapping[str, Mapping[str, Runs]]) -> str:
     return "\n".join([*lines, "", "To reach: 3 times the peer's deliveries a CPU second."])
 
 
-def _capture(found: Mapping[str, Mapping[str, Runs]]) -> str:
+def _capture(results: Mapping[str, Mapping[str, Runs]]) -> str:
     lines = [
         line(
             *("writes over REST", "mode", "requests/s", "p99 ms"),
@@ -147,7 +147,7 @@ def _capture(found: Mapping[str, Mapping[str, Runs]]) -> str:
         ),
         ruler(7),
     ]
-    for workload, modes in found.items():
+    for workload, modes in results.items():
         first = middle(next(iter(modes.values())), "rate")
         for mode, runs in modes.items():
             lines.append(
@@ -164,7 +164,7 @@ def _capture(found: Mapping[str, Mapping[str, Runs]]) -> str:
     return "\n".join(lines)
 
 
-def _churn(found: Mapping[str, Runs]) -> str:
+def _churn(results: Mapping[str, Runs]) -> str:
     lines = [
         line(
             *("connections", "came and went", "queries", "s", "delivered"),
@@ -172,7 +172,7 @@ def _churn(found: Mapping[str, Runs]) -> str:
         ),
         ruler(9),
     ]
-    for name, (run,) in found.items():
+    for name, (run,) in results.items():
         lines.append(
             line(
                 *(name, f"{run['connections']:,}", f"{run['queries']:,}", f"{run['seconds']:.0f}"),

@@ -52,7 +52,7 @@ class EventSocket(Socket):
         except TimeoutError:
             raise Refusal(503, ServiceUnavailable.code, "Events can't be read now.") from None
 
-    async def opened(self) -> None:
+    async def on_open(self) -> None:
         # No await before joining, so that every event committed from now on is sent.
         self._start()
 
@@ -64,12 +64,12 @@ class EventSocket(Socket):
             while self.is_behind:
                 await asyncio.sleep(_DRAIN_POLL)
 
-    async def closed(self) -> None:
+    async def on_close(self) -> None:
         if self._catching_up is not None:
             self._catching_up.cancel()
         self._feed.channel.leave(self)
 
-    def fell_behind(self, positions: Marks) -> None:
+    def catch_up_from(self, positions: Marks) -> None:
         """Send later events at the rate at which the client reads."""
         self._catch_up(Cursor(self._feed.channel.epoch, positions, self.starts))
 

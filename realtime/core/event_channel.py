@@ -36,7 +36,7 @@ class Member(Protocol):
 
     def enqueue(self, frame: bytes) -> None: ...
 
-    def fell_behind(self, positions: Marks) -> None:
+    def catch_up_from(self, positions: Marks) -> None:
         """Start catching up: the member received events up to these rows and was removed."""
 
 
@@ -116,7 +116,7 @@ class Channel:
             networks = group.filter.networks
             for slow in [member for member in group.members if member.is_behind]:
                 self.leave(slow)
-                slow.fell_behind(before)
+                slow.catch_up_from(before)
             if group.is_detailed and networks not in heads:
                 heads[networks] = head(self.epoch, marks_text(self.marks, networks))
             count += _publish(group, event, heads.get(networks, ""))

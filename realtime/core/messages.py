@@ -29,11 +29,8 @@ WRONG_KEY: Final = 4
 _OPS: Final = ("connect", "subscribe", "update", "unsubscribe", "query")
 
 
-class Refused(Exception):
-    """A message that can't be answered.
-
-    ``request_id`` is that of the message if it could be read.
-    """
+class InvalidMessage(Exception):
+    """A client's message that is rejected; ``request_id`` is None if it couldn't be read."""
 
     def __init__(self, code: int, error: str, request_id: int | None = None) -> None:
         super().__init__(error)
@@ -47,7 +44,7 @@ class _Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
 
 
 class Connect(_Message, frozen=True):
-    """The first message: which application, proven by some key, and whose session."""
+    """The first message: the application, one of its keys, and a session."""
 
     op: Literal["connect"]
     application_id: str
@@ -82,7 +79,7 @@ class LiveQuery(_Message, frozen=True):
 
 
 class Subscribe(_Message, frozen=True):
-    """Begin a subscription, or replace it (``update``)."""
+    """Start a subscription, or replace it (``update``)."""
 
     op: Literal["subscribe", "update"]
     request_id: int
@@ -126,21 +123,24 @@ _decoders: Final[dict[str, msgspec.json.Decoder[Any]]] = {
 
 
 def parse_message(text: str) -> ClientMessage:
-    """Parse a client's message. Raises ``Refused`` with code 1 (malformed) or 3 (unknown op)."""
+    """Parse a client's message.
+
+    Raises ``InvalidMessage`` with code 1 (malformed) or 3 (unknown op).
+    """
     try:
         start = _start.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
-        raise Refused(MALFORMED, _reason(error)) from None
+        raise InvalidMessage(MALFORMED, _reason(error)) from None
     raw_id = start.request_id
     request_id = raw_id if type(raw_id) is int and 0 <= raw_id <= MAX_REQUEST_ID else None
     decoder = _decoders.get(start.op)
     if decoder is None:
-        raise Refused(UNKNOWN_OP, f"op: expected one of {', '.join(_OPS)}", request_id)
+        raise InvalidMessage(UNKNOWN_OP, f"op: expected one of {', '.join(_OPS)}", request_id)
     try:
         message: ClientMessage = decoder.decode(text)
         _check(message)
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
-        raise Refused(MALFORMED, _reason(error), request_id) from None
+        raise InvalidMessage(MALFORMED, _reason(error), request_id) from None
     return message
 
 
@@ -204,33 +204,33 @@ def recipient(client_id: str, installation_id: str | None) -> str:
 
 
 def connected(client: str) -> str:
-    """The answer to ``connect``. ``client`` is the result of ``recipient``, here and below."""
+    """Return the response to ``connect``. ``client`` is a result of ``recipient``, as below."""
     return f'{{"op":"connected",{client}}}'
 
 
 def subscribed(client: str, request_id: int) -> str:
-    """The answer to ``subscribe`` and to ``update``."""
+    """Return the response to ``subscribe`` and to ``update``."""
     return f'{{"op":"subscribed",{client},"requestId":{request_id}}}'
 
 
 def unsubscribed(client: str, request_id: int) -> str:
-    """The answer to ``unsubscribe``."""
+    """Return the response to ``unsubscribe``."""
     return f'{{"op":"unsubscribed",{client},"requestId":{request_id}}}'
 
 
 def result(client: str, request_id: int, objects: str) -> str:
-    """The answer to ``query``; ``objects`` are JSON members of a list."""
+    """Return the response to ``query``; ``objects`` are JSON members of a list."""
     return f'{{"op":"result",{client},"requestId":{request_id},"results":[{objects}]}}'
 
 
 def error(code: int, text: str, *, reconnect: bool, request_id: int | None = None) -> str:
-    """An error: something was rejected or has ended. SDKs reconnect if ``reconnect`` is set."""
+    """Return an error message. SDKs reconnect if ``reconnect`` is set."""
     about = "" if request_id is None else f',"requestId":{request_id}'
     again = "true" if reconnect else "false"
     return f'{{"op":"error","code":{code},"error":{_text(text)},"reconnect":{again}{about}}}'
 
 
-# Events are many, and made of parts that are encoded once: bytes, as they are sent.
+# Events are frequent, so they are joined from parts that are encoded once, as bytes.
 
 _HEADS: Final[dict[Op, bytes]] = {
     "create": b'{"op":"create',
@@ -252,12 +252,12 @@ def identity_only(class_name: str, object_id: str) -> bytes:
 
 
 def event_body(shown: bytes, original: bytes | None) -> bytes:
-    """The objects of an event, each a JSON object, and the message's last brace."""
+    """Return the part of an event from its objects (JSON) to the closing brace."""
     if original is None:
         return b'"object":%b}' % shown
     return b'"object":%b,"original":%b}' % (shown, original)
 
 
 def event(op: Op, middle: bytes, body: bytes) -> bytes:
-    """An event: what happened, who gets it (``event_middle``), and ``event_body``."""
+    """Return an event message, from the results of ``event_middle`` and ``event_body``."""
     return b"".join((_HEADS[op], middle, body))

@@ -1,4 +1,4 @@
-"""The event that a change of an object is for a subscription, and the fields that are sent."""
+"""The event that a change of an object causes for a subscription, and the fields to send."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def outcome(
 ) -> Op | None:
     """Return the event for a subscription, or None.
 
-    ``before`` and ``after`` say whether the subscription finds the object as it was and as it is;
-    None stands for an object that isn't there.
+    ``before`` and ``after`` say whether the subscription matches the object before and after the
+    change; None means that there is no object.
     """
     if after:
         return "update" if before else ("create" if before is None else "enter")

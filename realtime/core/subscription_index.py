@@ -1,10 +1,10 @@
-"""Which subscriptions a change may concern, without looking at the others.
+"""An index of subscriptions by the values that their queries require.
 
-A query is kept under *guards*: pairs of a path and a value, so that an object which the query
-finds has one of the values at its path. ``where {"room": "a"}`` has one guard, ``$in`` has one for
-each value. Without guards it is kept under a *range* of values at a path, if it compares, and else
-it is tested for every change of its class. The index only leaves out: what it gives has to be
-asked whether it matches.
+A query is indexed by *guards*: pairs of a path and a value. Every object that the query matches has
+one of these values at its path. ``where {"room": "a"}`` has one guard, ``$in`` has one for each
+value. A query without guards is indexed by a *range* of values at a path if it has comparisons,
+and otherwise tested for every change of its class. The index only excludes: its candidates have to
+be matched.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAX_GUARDS: Final = 100
 """A query that would need more is tested for every change."""
 
 MAX_EXAMINED: Final = 100_000
-"""Elements of an object's lists, over all paths; then all that ask about a path may find it."""
+"""Elements of an object's lists, over all paths; beyond it, each query on a path is a candidate."""
 
 S = TypeVar("S", bound=Hashable)
 
@@ -47,7 +47,7 @@ class SubscriptionIndex(Generic[S]):
         return iter(self._guards)
 
     def add(self, subscription: S, query: Query) -> None:
-        """Keep a subscription; under another query, if it is there already."""
+        """Add a subscription, or replace the query of an existing one."""
         self.remove(subscription)
         entry: frozenset[Guard] | Range | None = guards(query)
         if entry is None:
@@ -63,7 +63,7 @@ class SubscriptionIndex(Generic[S]):
                 self._guarded.setdefault(path, {}).setdefault(token, {})[subscription] = None
 
     def remove(self, subscription: S) -> None:
-        """Forget a subscription; nothing happens if it isn't there."""
+        """Remove a subscription, if it exists."""
         entry = self._guards.pop(subscription, None)
         self._others.pop(subscription, None)
         if isinstance(entry, Range):
@@ -83,7 +83,7 @@ class SubscriptionIndex(Generic[S]):
                     del self._guarded[path]
 
     def candidates(self, *images: Object) -> list[S]:
-        """The subscriptions that may find one of these images of an object, each once."""
+        """Return the subscriptions that may match one of these images of an object, each once."""
         matches = dict(self._others)
         examined = 0
         for path, tokens in self._guarded.items():
@@ -111,17 +111,17 @@ class SubscriptionIndex(Generic[S]):
 
 def _in_range(kinds: dict[FieldKind, Intervals[S]], values: list[Json]) -> Iterator[S]:
     if len(values) > 1:
-        # Of a list one element may be above the lower end, and another one below the upper one.
+        # One element of a list may be above the lower end and another below the upper end.
         for intervals in kinds.values():
             yield from intervals
     for value in values if len(values) == 1 else ():
         value_kind = kind(value)
         if value_kind is not None and value_kind in kinds:
-            yield from kinds[value_kind].at(_token(value))
+            yield from kinds[value_kind].containing(_token(value))
 
 
 def guards(query: Query) -> frozenset[Guard] | None:
-    """Pairs of which every object has one that the query finds; None if there are none to name."""
+    """Return pairs of which every matching object has at least one, or None."""
     if isinstance(query, AllOf):
         alternatives = [
             part_guards for part_guards in map(guards, query.parts) if part_guards is not None
@@ -135,8 +135,8 @@ def guards(query: Query) -> frozenset[Guard] | None:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """An object that the query finds has a value of this kind between these ends at the path, or
-    several elements. An end that is None is open."""
+    """A condition of a query: a value of this kind between these ends at the path, or several
+    elements. An end that is None is open."""
 
     path: Path
     kind: FieldKind
@@ -145,7 +145,7 @@ class Range:
 
 
 def _range_of(query: Query) -> Range | None:
-    """The range that tells most; None if the query doesn't compare."""
+    """Return the most selective range, or None if the query has no comparisons."""
     parts = query.parts if isinstance(query, AllOf) else (query,)
     ranges: dict[tuple[Path, FieldKind], Range] = {}
     for part in parts:
@@ -182,13 +182,13 @@ def _of_any(query: AnyOf) -> frozenset[Guard] | None:
 
 
 def _worth(query_guards: frozenset[Guard]) -> tuple[int, int]:
-    """The fewer guards the better; values that many objects share are worth little."""
+    """Return a sort key: few guards are better, and values that many objects share are worse."""
     common = sum(isinstance(token, bool | _Kind) for _, token in query_guards)
     return (common, len(query_guards))
 
 
 class _Kind:
-    """Stands for all values that are not worth telling apart."""
+    """A token shared by all values of a kind that the index doesn't distinguish."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -200,14 +200,14 @@ _EXACT: Final = 2**53
 
 
 def _token(value: Any) -> Hashable:
-    """The same for values that are equal (``objects.core.values.equal``, files by their name).
+    """Return a token that is the same for equal values (``objects.core.values.equal``).
 
-    Others may share it.
+    Files are compared by name. Different values may share a token.
     """
     if isinstance(value, str | int) or value is None:
         return value
     if isinstance(value, float):
-        # Compared by its shortest spelling, as numbers are; most floats here are whole.
+        # Compared by its shortest decimal form, as numbers are; most floats here are whole.
         if value.is_integer() and -_EXACT < value < _EXACT:
             return int(value)
         return Decimal(repr(value))

@@ -59,39 +59,39 @@ class Access:
     principal: Principal
     _table: ClassTable | None
     _allows: Predicate
-    _listed: Predicate
+    _acl_allows: Predicate
     _hidden: frozenset[str]
     _hides_by_object: bool
 
     @property
     def key(self) -> Hashable:
-        """Callers with equal keys see the same, access lists included."""
+        """A key that is equal for callers who see the same, access lists included."""
         return self.rights, self.acl_ids
 
     def allows(self, obj: Wire) -> bool:
         """Whether the class's permissions and triggers allow reading the object."""
         return self._allows(obj)
 
-    def listed(self, obj: Wire) -> bool:
+    def acl_allows(self, obj: Wire) -> bool:
         """Whether the object's access list lets the caller read it."""
-        return self._listed(obj)
+        return self._acl_allows(obj)
 
-    def readable(self, obj: Wire) -> bool:
-        """Whether the caller may read the object: both of the above."""
-        return self._listed(obj) and self._allows(obj)
+    def can_read(self, obj: Wire) -> bool:
+        """Whether the caller may read the object: ``allows`` and ``acl_allows``."""
+        return self._acl_allows(obj) and self._allows(obj)
 
-    def hidden(self, obj: Wire) -> frozenset[str]:
-        """The fields of this object that the caller may not see."""
+    def hidden_fields(self, obj: Wire) -> frozenset[str]:
+        """Return the fields of this object that the caller may not see."""
         if not self._hides_by_object or self._table is None:
             return self._hidden
         return policy.hidden_fields(self.principal, self._table, obj)
 
-    def shown(self, obj: Wire, stored: Wire | None = None) -> Wire:
-        """The object without what is hidden from the caller; the object given stays as it is.
+    def redact(self, obj: Wire, stored: Wire | None = None) -> Wire:
+        """Return the object without hidden fields; ``obj`` isn't changed.
 
-        ``stored`` is the object that decides what is hidden, where a trigger has changed the other.
+        ``stored`` is the object that decides which fields are hidden, if a trigger changed ``obj``.
         """
-        hidden = self.hidden(obj if stored is None else stored)
+        hidden = self.hidden_fields(obj if stored is None else stored)
         if hidden.isdisjoint(obj):
             return obj
         return {name: value for name, value in obj.items() if name not in hidden}
@@ -121,11 +121,11 @@ def bind(
     check_matchable(where, table)
     if table is None:
         policy.check_missing_class(principal, class_name)
-        return _of_missing_class(principal, class_name)
+        return _bind_missing_class(principal, class_name)
     action = _action(where)
     policy.check_question(principal, table, where)
     _check_watch(principal, table, watch)
-    return _bound(principal, table, action)
+    return _bind_class(principal, table, action)
 
 
 def check_matchable(where: Query, table: ClassTable | None, place: str = "where") -> None:
@@ -156,7 +156,7 @@ def _check_watch(principal: Principal, table: ClassTable, watch: Collection[Fiel
         policy.check_question(principal, table, Exists((path[0],), True))
 
 
-def _bound(principal: Principal, table: ClassTable, action: Action) -> Access:
+def _bind_class(principal: Principal, table: ClassTable, action: Action) -> Access:
     of_class, listed = policy.reading(principal, table, action)
     narrowed = triggers.narrowing(principal, table.class_name)
     try:
@@ -164,7 +164,7 @@ def _bound(principal: Principal, table: ClassTable, action: Action) -> Access:
     except InvalidQuery:
         # Fail closed: the objects that the trigger would exclude aren't known here.
         raise OperationForbidden(
-            f"Objects of {table.class_name} can't be watched: a trigger asks for other objects."
+            f"Objects of {table.class_name} can't be watched: a trigger queries other objects."
         ) from None
     condition = all_of(of_class, narrowed)
     hidden = policy.hidden_fields(principal, table)
@@ -179,13 +179,13 @@ def _bound(principal: Principal, table: ClassTable, action: Action) -> Access:
         principal=principal,
         _table=table,
         _allows=predicate(condition, class_name=table.class_name),
-        _listed=predicate(listed),
+        _acl_allows=predicate(listed),
         _hidden=hidden,
         _hides_by_object=by_object,
     )
 
 
-def _of_missing_class(principal: Principal, class_name: ClassName) -> Access:
+def _bind_missing_class(principal: Principal, class_name: ClassName) -> Access:
     return Access(
         class_name=class_name,
         version=0,
@@ -195,7 +195,7 @@ def _of_missing_class(principal: Principal, class_name: ClassName) -> Access:
         principal=principal,
         _table=None,
         _allows=predicate(Nothing()),
-        _listed=predicate(Nothing()),
+        _acl_allows=predicate(Nothing()),
         _hidden=_NOTHING_HIDDEN,
         _hides_by_object=False,
     )

@@ -47,8 +47,8 @@ class LiveClass:
             subscription for group in self.groups.values() for subscription in group.subscriptions()
         ]
 
-    def outdated(self, version: int) -> list[Subscription]:
-        """Return subscriptions whose rights are of an earlier version of the class."""
+    def outdated_subscriptions(self, version: int) -> list[Subscription]:
+        """Return the subscriptions whose rights are of an earlier version of the class."""
         if all(existing >= version for existing in self._of_version):
             return []
         return [

@@ -23,10 +23,10 @@ from realtime.livequery import requests, trigger_calls
 from realtime.livequery.access import current_table
 from realtime.livequery.engine import LiveQueries
 from realtime.livequery.groups import Client, Subscription, is_too_large
-from realtime.livequery.identities import Identity, check
+from realtime.livequery.identities import Identity, require_active
 from realtime.livequery.trigger_calls import AuthorizedQuery, client_context
 
-_MESSAGES: Final = 4
+_MOST_MESSAGES: Final = 4
 """The total length of a connection's subscriptions, in messages of the greatest length."""
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -41,7 +41,7 @@ async def subscribe(
         await _subscribe(engine, client, message, text, former)
     except ServiceError as error:
         if former is not None:
-            engine.end(former)
+            engine.remove_subscription(former)
         client.socket.enqueue(
             messages.error(
                 error.code, error.message, reconnect=False, request_id=message.request_id
@@ -61,7 +61,7 @@ async def _subscribe(
     most = service_settings.LIVE_QUERY_MAX_SUBSCRIPTIONS
     if former is None and len(client.subscriptions) >= most:
         raise OperationForbidden(f"A connection has at most {most} subscriptions.")
-    most = _MESSAGES * service_settings.WS_MESSAGE_SIZE
+    most = _MOST_MESSAGES * service_settings.WS_MESSAGE_SIZE
     size = len(text)
     if (
         size
@@ -76,15 +76,15 @@ async def _subscribe(
             f"The subscriptions of a connection have at most {most} characters together."
         )
     memory = memory_of(text)
-    engine.memory.take(client.socket.address, memory, former.memory if former is not None else 0)
+    engine.memory.reserve(client.socket.address, memory, former.memory if former is not None else 0)
     try:
-        await _begin(engine, client, message, former, class_name, size, memory)
+        await _start(engine, client, message, former, class_name, size, memory)
     finally:
         # A started subscription has its own share.
-        engine.memory.give_back(client.socket.address, memory)
+        engine.memory.release(client.socket.address, memory)
 
 
-async def _begin(
+async def _start(
     engine: LiveQueries,
     client: Client,
     message: messages.Subscribe,
@@ -105,7 +105,7 @@ async def _begin(
         if not engine.is_connected(client):
             return
         if former is not None:
-            engine.end(former)
+            engine.remove_subscription(former)
         subscription = Subscription(
             client,
             message.request_id,
@@ -115,38 +115,38 @@ async def _begin(
             memory,
             holds_identity=own is not None,
         )
-        engine.begin(subscription)
+        engine.add_subscription(subscription)
         own = None
         client.socket.enqueue(messages.subscribed(client.recipient, message.request_id))
     finally:
-        engine.release(own)
+        engine.release_identity(own)
         engine.release_capture(class_name)
 
 
 async def _authorize(
     engine: LiveQueries, client: Client, message: messages.Subscribe, identity: Identity | None
 ) -> AuthorizedQuery:
-    """Return the query with the rights of the moment."""
-    check(identity)
+    """Return the query with its caller's current rights."""
+    require_active(identity)
     generation = identity.generation if identity is not None else 0
     principal, counts = client.principal(identity), engine.counts()
 
     def authorize() -> AuthorizedQuery:
-        question = requests.parse_query(message.query, as_master=principal.is_master)
+        requested = requests.parse_query(message.query, as_master=principal.is_master)
         with client_context(client.socket.address, client.socket.headers, principal):
-            return trigger_calls.subscribe(principal, question, counts)
+            return trigger_calls.subscribe(principal, requested, counts)
 
     authorized = await engine.in_thread(client.socket, authorize)
     while identity is not None and identity.generation != generation:
-        check(identity)
+        require_active(identity)
         generation = identity.generation
         authorized = await engine.in_thread(
-            client.socket, partial(_renewed, client.principal(identity), authorized)
+            client.socket, partial(_renew, client.principal(identity), authorized)
         )
     return authorized
 
 
-def _renewed(principal: Principal, authorized: AuthorizedQuery) -> AuthorizedQuery:
+def _renew(principal: Principal, authorized: AuthorizedQuery) -> AuthorizedQuery:
     return trigger_calls.renew(
         principal, authorized, current_table(authorized.requested.class_name)
     )
@@ -158,7 +158,7 @@ def unsubscribe(engine: LiveQueries, client: Client, request_id: int) -> None:
     if subscription is None:
         client.socket.enqueue(_unknown(request_id))
         return
-    engine.end(subscription)
+    engine.remove_subscription(subscription)
     client.socket.enqueue(messages.unsubscribed(client.recipient, request_id))
 
 
@@ -198,12 +198,12 @@ def _check_rate(client: Client, principal: Principal) -> None:
 
 
 def _find_objects(client: Client, principal: Principal, authorized: AuthorizedQuery) -> str:
-    question, effective = authorized.requested, authorized.effective
+    requested, effective = authorized.requested, authorized.effective
     options = FindOptions(
-        where=question.where,
+        where=requested.where,
         limit=service_settings.DEFAULT_LIMIT,
         keys=effective.keys,
-        asked=question.asked,
+        asked=requested.raw_where,
     )
     with client_context(client.socket.address, client.socket.headers, principal):
         result = find(principal, effective.class_name, options, also=effective.where)

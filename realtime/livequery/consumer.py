@@ -1,7 +1,7 @@
 """The socket of live queries: Parse's protocol, message by message.
 
-``connect`` comes first: the application's id and any of its keys, as for REST, and perhaps a
-session, which counts for every subscription that doesn't bring its own. A wrong key or a session
+The first message is ``connect``: the application's id and any of its keys, as for REST, and
+optionally a session, which applies to every subscription without its own. A wrong key or a session
 that has ended closes the connection.
 """
 
@@ -15,7 +15,7 @@ from backend.kernel.errors import InvalidClientKey, RateLimited, ServiceError, S
 from backend.kernel.principal import Authority, Principal
 from backend.logs.setup import get_logger
 from realtime.core import messages
-from realtime.core.messages import Connect, Fetch, Refused, Subscribe, Unsubscribe
+from realtime.core.messages import Connect, Fetch, InvalidMessage, Subscribe, Unsubscribe
 from realtime.livequery import commands, trigger_calls
 from realtime.livequery.engine import LiveQueries
 from realtime.livequery.groups import Client
@@ -26,7 +26,7 @@ from realtime.sockets.connections import POLICY, TRY_AGAIN, Socket
 log = get_logger("livequery")
 
 _NO_MEMORY = "There is no memory for this at the moment."
-_FAULT = "Internal server error."
+_INTERNAL_ERROR = "Internal server error."
 
 
 class LiveQuerySocket(Socket):
@@ -38,41 +38,43 @@ class LiveQuerySocket(Socket):
     _engine: LiveQueries
     _client: Client | None = None
 
-    async def opened(self) -> None:
+    async def on_open(self) -> None:
         self._engine = Process.current().part(LiveQueries)
 
-    async def received(self, text: str) -> None:
+    async def on_message(self, text: str) -> None:
         try:
             message = messages.parse_message(text)
-        except Refused as refused:
+        except InvalidMessage as error:
             self.count_junk()
-            self._refuse(refused.code, refused.error, refused.request_id)
+            self._send_error(error.code, error.error, error.request_id)
             return
         try:
-            await self._answer(message, text)
+            await self._execute(message, text)
         except ServiceError as error:
-            self._refuse(error.code, error.message, getattr(message, "request_id", None))
+            self._send_error(error.code, error.message, getattr(message, "request_id", None))
         except MemoryError:
-            # Without a traceback, whose making takes more of it.
+            # Without a traceback, which would need more memory.
             log.error("no memory for a message")
-            self._refuse(ServiceUnavailable.code, _NO_MEMORY, getattr(message, "request_id", None))
+            self._send_error(
+                ServiceUnavailable.code, _NO_MEMORY, getattr(message, "request_id", None)
+            )
         except Exception as error:
             log.error("live query failed", exc_info=error)
-            self._refuse(1, _FAULT, getattr(message, "request_id", None))
+            self._send_error(1, _INTERNAL_ERROR, getattr(message, "request_id", None))
 
-    async def closed(self) -> None:
-        self._engine.drop(self)
+    async def on_close(self) -> None:
+        self._engine.drop_requests(self)
         if self._client is not None:
             self._engine.remove_client(self._client)
 
-    async def _answer(self, message: messages.ClientMessage, text: str) -> None:
+    async def _execute(self, message: messages.ClientMessage, text: str) -> None:
         if isinstance(message, Connect):
             await self._connect(message)
             return
         client = self._client
         if client is None:
             self.count_junk()
-            self._refuse(
+            self._send_error(
                 messages.NOT_CONNECTED, "Connect before anything else.", message.request_id
             )
         elif isinstance(message, Subscribe):
@@ -85,24 +87,24 @@ class LiveQuerySocket(Socket):
     async def _connect(self, message: Connect) -> None:
         if self._client is not None:
             self.count_junk()
-            self._refuse(messages.MALFORMED, "This connection is connected already.")
+            self._send_error(messages.MALFORMED, "This connection is connected already.")
             return
         try:
             caller = _authenticate(message, self.address)
         except ServiceError:
-            # Which of them is wrong isn't said, as Parse doesn't.
-            self._refuse(messages.WRONG_KEY, "Key in request is not valid")
+            # Like Parse, don't reveal which credential is wrong.
+            self._send_error(messages.WRONG_KEY, "Key in request is not valid")
             self.close_with(POLICY, "wrong key")
             return
         try:
             client = await self._authorize(caller, message.session_token)
         except ServiceError as error:
-            self._refuse(error.code, error.message)
-            passes = isinstance(error, RateLimited | ServiceUnavailable)
-            self.close_with(TRY_AGAIN if passes else POLICY, "not admitted")
+            self._send_error(error.code, error.message)
+            is_temporary = isinstance(error, RateLimited | ServiceUnavailable)
+            self.close_with(TRY_AGAIN if is_temporary else POLICY, "not admitted")
             return
         if not self.is_open:
-            self._engine.release(client.identity)
+            self._engine.release_identity(client.identity)
             return
         self._client = client
         self._engine.add_client(client)
@@ -123,11 +125,11 @@ class LiveQuerySocket(Socket):
         try:
             await engine.in_thread(self, authorize)
         except BaseException:
-            engine.release(identity)
+            engine.release_identity(identity)
             raise
         return client
 
-    def _refuse(self, code: int, error: str, request_id: int | None = None) -> None:
+    def _send_error(self, code: int, error: str, request_id: int | None = None) -> None:
         self.enqueue(messages.error(code, error, reconnect=False, request_id=request_id))
 
 

@@ -28,7 +28,7 @@ from realtime.livequery.feed import RETRY, Feed
 from realtime.livequery.groups import Client, Group, Subscription, is_too_large
 from realtime.livequery.identities import SESSIONS, Identities, Identity, SessionChanges
 from realtime.livequery.notifications import DecodedChange, Notification, match, notifications
-from realtime.livequery.renewal import Renewed, renewed
+from realtime.livequery.renewal import RenewalResult, renew_all
 from realtime.livequery.trigger_calls import Counts, has_event_triggers
 from realtime.process.process import Process
 from realtime.process.shares import Shares
@@ -38,7 +38,9 @@ from realtime.sockets.threads import FairThreads, Requester, Threads
 _SLICE: Final = 0.01
 """Seconds for which changes are sent before other tasks of the event loop run."""
 _TOO_COSTLY: Final = "The query has too many constraints for an object with such long lists."
-_NO_TIME_LEFT: Final = "Queries of this address take too long to match: use fewer or simpler ones."
+_TIME_EXHAUSTED: Final = (
+    "Queries of this address take too long to match: use fewer or simpler ones."
+)
 _SESSION_ENDED: Final = 209
 _MEBIBYTE: Final = 1024 * 1024
 _MEMORY: Final = 2048 * _MEBIBYTE  # where MEMORY_LIMIT is 0
@@ -73,7 +75,7 @@ class LiveQueries:
         self._identities = Identities()
         self._clients: dict[Client, None] = {}
         self._classes: dict[str, LiveClass] = {}
-        self._of_identity: dict[Identity, dict[Subscription, None]] = {}
+        self._subscriptions_of: dict[Identity, dict[Subscription, None]] = {}
         self._feed: Feed | None = None
         self._feeding = asyncio.Event()
         # Captured classes, and those whose capture was requested, with the number of requests.
@@ -138,9 +140,9 @@ class LiveQueries:
         ``FairThreads`` does."""
         return await self._threads.run_for(requester, work)
 
-    def drop(self, requester: Requester) -> None:
+    def drop_requests(self, requester: Requester) -> None:
         """Drop the requests of a closed connection that haven't started."""
-        self._threads.drop(requester)
+        self._threads.drop_requests(requester)
 
     # -- Clients --------------------------------------------------------------------------------
 
@@ -154,8 +156,8 @@ class LiveQueries:
             return
         del self._clients[client]
         for subscription in list(client.subscriptions.values()):
-            self._end(subscription)
-        self.release(client.identity)
+            self._remove_subscription(subscription)
+        self.release_identity(client.identity)
         self._release_classes()
 
     def is_connected(self, client: Client) -> bool:
@@ -171,7 +173,7 @@ class LiveQueries:
         finally:
             self.release_capture(SESSIONS)
 
-    def release(self, identity: Identity | None) -> None:
+    def release_identity(self, identity: Identity | None) -> None:
         """Release an identity that ``authenticate`` returned."""
         if identity is not None:
             self._identities.release(identity)
@@ -179,21 +181,21 @@ class LiveQueries:
 
     # -- Subscriptions --------------------------------------------------------------------------
 
-    def begin(self, subscription: Subscription) -> None:
+    def add_subscription(self, subscription: Subscription) -> None:
         """Start a subscription; its class has to be captured."""
         self._classes.setdefault(subscription.class_name, LiveClass()).add(subscription)
         subscription.client.subscriptions[subscription.request_id] = subscription
         if subscription.identity is not None:
-            self._of_identity.setdefault(subscription.identity, {})[subscription] = None
+            self._subscriptions_of.setdefault(subscription.identity, {})[subscription] = None
         self._subscriptions += 1
         self.memory.hold(subscription.socket.address, subscription.memory)
 
-    def end(self, subscription: Subscription) -> None:
+    def remove_subscription(self, subscription: Subscription) -> None:
         """End a subscription. The client isn't notified."""
-        self._end(subscription)
+        self._remove_subscription(subscription)
         self._release_classes()
 
-    def _end(self, subscription: Subscription) -> None:
+    def _remove_subscription(self, subscription: Subscription) -> None:
         if subscription.cohort is None:
             return
         name = subscription.class_name
@@ -202,13 +204,13 @@ class LiveQueries:
             del self._classes[name]
         del subscription.client.subscriptions[subscription.request_id]
         self._subscriptions -= 1
-        self.memory.give_back(subscription.socket.address, subscription.memory)
+        self.memory.release(subscription.socket.address, subscription.memory)
         identity = subscription.identity
         if identity is not None:
-            subscriptions = self._of_identity[identity]
+            subscriptions = self._subscriptions_of[identity]
             del subscriptions[subscription]
             if not subscriptions:
-                del self._of_identity[identity]
+                del self._subscriptions_of[identity]
             if subscription.holds_identity:
                 self._identities.release(identity)
 
@@ -222,9 +224,9 @@ class LiveQueries:
             while class_name not in self._captured:
                 await self._feeding.wait()
                 assert self._feed is not None
-                in_force = await self._feed.request(self._required_classes())
+                captured = await self._feed.request(self._required_classes())
                 # Other subscriptions may have started or ended meanwhile.
-                self._captured = in_force & self._required_classes()
+                self._captured = captured & self._required_classes()
         except BaseException:
             self.release_capture(class_name)
             raise
@@ -260,13 +262,13 @@ class LiveQueries:
         }:
             self._disconnect(client)
         for identity in effects.ended:
-            for subscription in list(self._of_identity.get(identity, ())):
+            for subscription in list(self._subscriptions_of.get(identity, ())):
                 subscription.send_error(_SESSION_ENDED, "Invalid session token")
-                self.end(subscription)
+                self.remove_subscription(subscription)
         changed = [
             subscription
             for identity in effects.changed
-            for subscription in self._of_identity.get(identity, ())
+            for subscription in self._subscriptions_of.get(identity, ())
         ]
         if changed:
             await self._renew(changed, None)
@@ -278,7 +280,7 @@ class LiveQueries:
         name, version = change.table.class_name, change.table.version
         # Subscriptions start and end while rights are read; the last check covers the recipients.
         while (live_class := self._classes.get(name)) and (
-            outdated := live_class.outdated(version)
+            outdated := live_class.outdated_subscriptions(version)
         ):
             await self._renew(outdated, change)
         if live_class is None:
@@ -294,7 +296,7 @@ class LiveQueries:
                     continue
                 started_at = monotonic()
                 if self._has_no_time(group, started_at):
-                    self._end_group(group, Timeout(_NO_TIME_LEFT))
+                    self._end_group(group, Timeout(_TIME_EXHAUSTED))
                     continue
                 matched = (
                     match(decoded, group)
@@ -315,20 +317,22 @@ class LiveQueries:
 
     def _has_no_time(self, group: Group, now: float) -> bool:
         """Whether all networks of the group have used up their time while others wait."""
-        spent = self._time.spent(now)
-        if not spent:
+        exhausted = self._time.exhausted_networks(now)
+        if not exhausted:
             return False
         networks = group.networks()
         return (
             bool(networks)
-            and networks <= spent
-            and any(client_network(client.socket.address) not in spent for client in self._clients)
+            and networks <= exhausted
+            and any(
+                client_network(client.socket.address) not in exhausted for client in self._clients
+            )
         )
 
     def _end_group(self, group: Group, error: ServiceError) -> None:
         for subscription in list(group.subscriptions()):
             subscription.send_error(error.code, error.message)
-            self.end(subscription)
+            self.remove_subscription(subscription)
 
     def _send(self, decoded: DecodedChange, group: Group, notification: Notification) -> None:
         if has_event_triggers(decoded.class_name):
@@ -369,20 +373,20 @@ class LiveQueries:
         active = [item for item in subscriptions if item.cohort is not None]
         while True:
             try:
-                results = await self._renewals.run(lambda: renewed(active, change))
+                results = await self._renewals.run(lambda: renew_all(active, change))
                 break
             except ServiceUnavailable as error:
                 log.warning("rights of live queries can't be read", error=error.message)
                 await asyncio.sleep(RETRY)
         for subscription, authorized in results:
-            self._put_into_force(subscription, authorized)
+            self._apply_access(subscription, authorized)
 
-    def _put_into_force(self, subscription: Subscription, authorized: Renewed) -> None:
+    def _apply_access(self, subscription: Subscription, authorized: RenewalResult) -> None:
         if subscription.cohort is None:
             return
         if isinstance(authorized, ServiceError):
             subscription.send_error(authorized.code, authorized.message)
-            self.end(subscription)
+            self.remove_subscription(subscription)
             return
         live_class = self._classes[subscription.class_name]
         live_class.remove(subscription)

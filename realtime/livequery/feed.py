@@ -1,6 +1,6 @@
-"""The thread that reads committed changes and hands them to the event loop, in order.
+"""The thread that reads committed changes and delivers them to the event loop, in order.
 
-A batch is handed over when the previous one has been sent, so a slow process reads larger batches
+A batch is delivered when the previous one has been sent, so a slow process reads larger batches
 instead of queueing them. Nothing is read while no class is requested.
 """
 
@@ -23,7 +23,7 @@ from realtime.livequery.identities import SESSIONS, Identities, SessionChanges
 RETRY: Final = 1.0
 """Seconds until the next attempt after PostgreSQL didn't answer."""
 _TRIM: Final = KEPT / 6
-_LAST_READING: Final = 5.0
+_LAST_READ: Final = 5.0
 # Seconds between reads while changes arrive: a read costs PostgreSQL as much as several changes.
 _PACE: Final = 0.01
 _MANY: Final = 200
@@ -44,9 +44,9 @@ class Feed:
         self._ended: asyncio.Future[None] = self._loop.create_future()
         self._wake = threading.Event()
         self._lock = threading.Lock()
-        self._is_over = False
+        self._is_stopped = False
         # Guarded by the lock: the requested classes, and the callers that wait for their capture.
-        self._wanted: frozenset[str] = frozenset()
+        self._requested: frozenset[str] = frozenset()
         self._waiting: list[Future[frozenset[str]]] = []
         self._thread = threading.Thread(target=self._work, name="livequery", daemon=True)
         self.read_at: float | None = None
@@ -58,9 +58,9 @@ class Feed:
         try:
             await asyncio.shield(self._ended)
         finally:
-            self._is_over = True
+            self._is_stopped = True
             self._wake.set()
-            await asyncio.wait([self._ended], timeout=_LAST_READING)
+            await asyncio.wait([self._ended], timeout=_LAST_READ)
 
     def wake(self) -> None:
         """Read now: changes were committed."""
@@ -75,7 +75,7 @@ class Feed:
         """
         waiting: Future[frozenset[str]] = Future()
         with self._lock:
-            self._wanted = class_names
+            self._requested = class_names
             self._waiting.append(waiting)
         self._wake.set()
         return await asyncio.wrap_future(waiting)
@@ -83,17 +83,17 @@ class Feed:
     def release(self, class_names: frozenset[str]) -> None:
         """Capture only these classes from the next read on."""
         with self._lock:
-            self._wanted = class_names
+            self._requested = class_names
 
     # -- In the thread ------------------------------------------------------------------------
 
     def _work(self) -> None:
         error: BaseException | None = None
         try:
-            while not self._is_over:
+            while not self._is_stopped:
                 self._wake.wait(WANTED_FOR / 3)
                 self._wake.clear()
-                if self._wanted:
+                if self._requested:
                     self._read_loop()
         except BaseException as raised:
             error = raised
@@ -103,7 +103,7 @@ class Feed:
 
     def _end(self, error: BaseException | None) -> None:
         for future in self._take_waiting():
-            future.set_exception(ServiceUnavailable("Live queries begin again; try again."))
+            future.set_exception(ServiceUnavailable("Live queries are restarting; try again."))
         if self._ended.done():
             return
         if error is None:
@@ -115,29 +115,33 @@ class Feed:
         """Read with one reader for as long as classes are requested."""
         reader = Reader()
         captured: frozenset[str] = frozenset()
-        asked_at = trimmed_at = 0.0
+        requested_at = trimmed_at = 0.0
         try:
-            while not self._is_over:
+            while not self._is_stopped:
                 with self._lock:
-                    class_names, waiting = self._wanted, self._take_waiting()
+                    class_names, waiting = self._requested, self._take_waiting()
                 try:
-                    if waiting or not class_names <= captured or _is_due(asked_at, WANTED_FOR / 3):
-                        self._want(reader, class_names, waiting)
-                        captured, asked_at = class_names, monotonic()
+                    if (
+                        waiting
+                        or not class_names <= captured
+                        or _is_due(requested_at, WANTED_FOR / 3)
+                    ):
+                        self._capture(reader, class_names, waiting)
+                        captured, requested_at = class_names, monotonic()
                         if not class_names:
                             return
-                    begun = monotonic()
+                    started_at = monotonic()
                     batch = reader.read()
                 except ServiceError as error:
                     self._pause_after(error)
                     continue
-                # Hand over the batch before anything else can fail.
-                self._hand_over(batch)
+                # Deliver the batch before anything else can fail.
+                self._deliver(batch)
                 try:
                     if _is_due(trimmed_at, _TRIM):
                         reader.trim()
                         trimmed_at = monotonic()
-                    self._wait(_pause(batch, begun) if batch.changes else reader.sleep())
+                    self._wait(_pause(batch, started_at) if batch.changes else reader.sleep())
                 except ServiceError as error:
                     self._pause_after(error)
         finally:
@@ -148,10 +152,10 @@ class Feed:
         self._wait(RETRY)
 
     def _take_waiting(self) -> list[Future[frozenset[str]]]:
-        taken, self._waiting = self._waiting, []
-        return [future for future in taken if future.set_running_or_notify_cancel()]
+        waiting, self._waiting = self._waiting, []
+        return [future for future in waiting if future.set_running_or_notify_cancel()]
 
-    def _want(
+    def _capture(
         self, reader: Reader, class_names: frozenset[str], waiting: list[Future[frozenset[str]]]
     ) -> None:
         try:
@@ -163,29 +167,29 @@ class Feed:
         for future in waiting:
             future.set_result(class_names)
 
-    def _hand_over(self, batch: Batch) -> None:
-        effects = self._follow(batch)
+    def _deliver(self, batch: Batch) -> None:
+        effects = self._session_changes(batch)
         self.read_at = monotonic()
         if batch.changes or batch.gap or effects.ended or effects.changed:
             asyncio.run_coroutine_threadsafe(self._publish(batch, effects), self._loop).result()
 
-    def _follow(self, batch: Batch) -> SessionChanges:
+    def _session_changes(self, batch: Batch) -> SessionChanges:
         """Return the effects of a batch on sessions, which must be known before it is published."""
-        ended = SessionChanges()
+        total = SessionChanges()
         while True:
             try:
                 if SESSIONS in batch.gap:
                     effects = self._identities.reload()
-                    ended.ended += effects.ended
-                    ended.changed += effects.changed
-                effects = self._identities.follow(batch.changes, batch.role_version)
-                ended.ended += effects.ended
-                ended.changed += effects.changed
-                return ended
+                    total.ended += effects.ended
+                    total.changed += effects.changed
+                effects = self._identities.apply(batch.changes, batch.role_version)
+                total.ended += effects.ended
+                total.changed += effects.changed
+                return total
             except ServiceError as error:
                 log.warning("sessions can't be read", error=error.message)
                 self._wait(RETRY)
-                if self._is_over:
+                if self._is_stopped:
                     raise
 
     def _wait(self, seconds: float) -> None:
@@ -198,6 +202,6 @@ def _is_due(last: float, every: float) -> bool:
     return monotonic() - last >= every
 
 
-def _pause(batch: Batch, begun: float) -> float:
+def _pause(batch: Batch, started_at: float) -> float:
     """Return the seconds to wait after a batch with changes; 0 if more changes are likely."""
-    return 0 if len(batch.changes) >= _MANY else begun + _PACE - monotonic()
+    return 0 if len(batch.changes) >= _MANY else started_at + _PACE - monotonic()

@@ -125,13 +125,13 @@ class Cohort:
         self.acl_ids = acl_ids
         self.subscriptions: dict[Subscription, None] = {}
 
-    def reads(self, readers: Readers) -> bool:
+    def can_read(self, readers: Readers) -> bool:
         """Whether an access list with these readers lets them read."""
         return readers is None or self.acl_ids is None or not readers.isdisjoint(self.acl_ids)
 
 
 class Group:
-    """Subscriptions with one query and equal rights. ``finds`` doesn't compare access lists."""
+    """Subscriptions with one query and equal rights. ``matches`` doesn't compare access lists."""
 
     __slots__ = (
         "_by_reader",
@@ -139,23 +139,23 @@ class Group:
         "cohorts",
         "comparisons",
         "fields",
-        "finds",
         "key",
+        "matches",
         "query",
         "watch",
     )
 
     def __init__(self, key: Hashable, authorized: AuthorizedQuery) -> None:
-        question = authorized.effective
+        query = authorized.effective
         self.key = key
         self.access = authorized.access
-        self.query = all_of(question.where, authorized.access.condition)
-        self.finds = predicate(self.query, class_name=question.class_name)
+        self.query = all_of(query.where, authorized.access.condition)
+        self.matches = predicate(self.query, class_name=query.class_name)
         self.comparisons = comparisons(self.query)
         self.fields: frozenset[str] | None = (
-            None if question.keys is None else fields_sent(path[0] for path in question.keys)
+            None if query.keys is None else fields_sent(path[0] for path in query.keys)
         )
-        self.watch: tuple[Path, ...] | None = question.watch
+        self.watch: tuple[Path, ...] | None = query.watch
         self.cohorts: dict[Readers, Cohort] = {}
         self._by_reader: dict[str, dict[Cohort, None]] = {}
 
@@ -185,7 +185,7 @@ class Group:
             if not cohorts:
                 del self._by_reader[acl_id]
 
-    def named(self, *lists: Readers) -> list[Cohort]:
+    def cohorts_for(self, *lists: Readers) -> list[Cohort]:
         """Return the cohorts that may read an object under one of these access lists."""
         cohorts: dict[Cohort, None] = {}
         for readers in lists:
@@ -222,13 +222,13 @@ def is_too_large(body: bytes | str) -> bool:
 
 def group_key(authorized: AuthorizedQuery) -> Hashable:
     """Return a key that is equal for subscriptions of one group."""
-    question = authorized.effective
-    # A tree is no key (1 == True), its text is one.
+    query = authorized.effective
+    # A tree can't be a key (1 == True), but its text can.
     return (
-        question.class_name,
-        repr(question.where),
-        question.keys,
-        question.watch,
+        query.class_name,
+        repr(query.where),
+        query.keys,
+        query.watch,
         authorized.access.rights,
     )
 

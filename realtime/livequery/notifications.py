@@ -50,8 +50,8 @@ class DecodedChange:
         self.class_name = change.table.class_name
         self.before: Wire | None = None if change.before is None else change.before.object()
         self.after: Wire | None = None if change.after is None else change.after.object()
-        self.was_read_by = _readers(change.before)
-        self.is_read_by = _readers(change.after)
+        self.readers_before = _readers(change.before)
+        self.readers_after = _readers(change.after)
         self._shown: dict[_Form, bytes] = {}
         self._bodies: dict[tuple[_Form, _Form | None], bytes] = {}
 
@@ -95,7 +95,7 @@ class DecodedChange:
     def _form(self, which: Which | None, group: Group) -> _Form:
         if which is None:
             return (None, frozenset(), None)
-        return (which, group.access.hidden(self.image(which)), group.fields)
+        return (which, group.access.hidden_fields(self.image(which)), group.fields)
 
     def _text(self, form: _Form) -> bytes:
         text = self._shown.get(form)
@@ -135,10 +135,10 @@ def _readers(record: Record | None) -> Readers:
 class Matched(NamedTuple):
     """How a group matches the images, regardless of access lists."""
 
-    was_found: bool
-    is_found: bool
-    was_allowed: bool
-    is_allowed: bool
+    matched_before: bool
+    matches_after: bool
+    allowed_before: bool
+    allowed_after: bool
     is_watched: bool
 
 
@@ -146,47 +146,47 @@ def match(decoded: DecodedChange, group: Group) -> Matched | None:
     """Match a change with a group; None if it concerns no subscription. Only reads immutable
     parts of the group, so it can run in a thread."""
     before, after = decoded.before, decoded.after
-    was_found = before is not None and group.finds(before)
-    is_found = after is not None and group.finds(after)
-    if not (was_found or is_found):
+    matched_before = before is not None and group.matches(before)
+    matches_after = after is not None and group.matches(after)
+    if not (matched_before or matches_after):
         return None
     # Only the image that isn't found has to be checked.
-    was_allowed = was_found or (before is not None and group.access.allows(before))
-    is_allowed = is_found or (after is not None and group.access.allows(after))
+    allowed_before = matched_before or (before is not None and group.access.allows(before))
+    allowed_after = matches_after or (after is not None and group.access.allows(after))
     is_watched = (
         group.watch is None
         or before is None
         or after is None
         or touches(group.watch, before, after)
     )
-    return Matched(was_found, is_found, was_allowed, is_allowed, is_watched)
+    return Matched(matched_before, matches_after, allowed_before, allowed_after, is_watched)
 
 
 def notifications(decoded: DecodedChange, group: Group, matched: Matched) -> list[Notification]:
     """Return the notifications of a change for the cohorts of a group."""
-    was_found, is_found, was_allowed, is_allowed, is_watched = matched
+    matched_before, matches_after, allowed_before, allowed_after, is_watched = matched
     before, after = decoded.before, decoded.after
 
     def notification(reads_before: bool, reads_after: bool) -> Notification | None:
         op = outcome(
-            None if before is None else was_found and reads_before,
-            None if after is None else is_found and reads_after,
+            None if before is None else matched_before and reads_before,
+            None if after is None else matches_after and reads_after,
         )
         if op is None or (op == "update" and not is_watched):
             return None
         if op == "delete":
             return Notification(op, "before", None, [])
-        shows_original = op in _HAS_ORIGINAL and was_allowed and reads_before
+        shows_original = op in _HAS_ORIGINAL and allowed_before and reads_before
         return Notification(
             op,
-            "after" if is_allowed and reads_after else None,
+            "after" if allowed_after and reads_after else None,
             "before" if shows_original else None,
             [],
         )
 
     kinds: dict[tuple[bool, bool], Notification | None] = {}
-    for cohort in group.named(*_lists(decoded)):
-        reads = (cohort.reads(decoded.was_read_by), cohort.reads(decoded.is_read_by))
+    for cohort in group.cohorts_for(*_lists(decoded)):
+        reads = (cohort.can_read(decoded.readers_before), cohort.can_read(decoded.readers_after))
         if reads not in kinds:
             kinds[reads] = notification(*reads)
         kind = kinds[reads]
@@ -199,8 +199,8 @@ def _lists(decoded: DecodedChange) -> list[Readers]:
     return [
         readers
         for image, readers in (
-            (decoded.before, decoded.was_read_by),
-            (decoded.after, decoded.is_read_by),
+            (decoded.before, decoded.readers_before),
+            (decoded.after, decoded.readers_after),
         )
         if image is not None
     ]

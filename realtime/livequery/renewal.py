@@ -15,21 +15,23 @@ from realtime.livequery.access import current_table
 from realtime.livequery.groups import Subscription
 from realtime.livequery.trigger_calls import AuthorizedQuery
 
-Renewed: TypeAlias = AuthorizedQuery | ServiceError
+RenewalResult: TypeAlias = AuthorizedQuery | ServiceError
 
 
-def renewed(
+def renew_all(
     subscriptions: Collection[Subscription], change: Change | None
-) -> list[tuple[Subscription, Renewed]]:
-    """What each may see now, or why it may not: of the class as it is with ``change``, or, without
-    one, as it is. Belongs into a thread. Raises ``ServiceUnavailable``.
+) -> list[tuple[Subscription, RenewalResult]]:
+    """Return the new rights of each subscription, or the error that ends it.
+
+    The class is that of ``change``, or without a change the current one. Blocking; call it in a
+    thread. Raises ``ServiceUnavailable``.
     """
     tables: dict[ClassName, ClassTable | None] = {}
     if change is not None:
         tables[change.table.class_name] = change.table
     # Equal callers with the same query are evaluated once.
-    by_question: dict[object, Renewed] = {}
-    results: list[tuple[Subscription, Renewed]] = []
+    by_key: dict[object, RenewalResult] = {}
+    results: list[tuple[Subscription, RenewalResult]] = []
     for subscription in subscriptions:
         name, authorized, principal = (
             subscription.class_name,
@@ -40,21 +42,21 @@ def renewed(
             tables[name] = current_table(name)
         # A cohort has one query, unless a trigger has made it the same; what a before_find
         # trigger adds can differ for each client.
-        question: object = (
+        shared: object = (
             authorized if authorized.effective is not authorized.requested else subscription.cohort
         )
         if triggers.has(name, "before_find"):
-            question = subscription
-        key = (principal.authority, principal.user_id, principal.roles, id(question))
-        if key not in by_question:
+            shared = subscription
+        key = (principal.authority, principal.user_id, principal.roles, id(shared))
+        if key not in by_key:
             try:
                 with trigger_calls.client_context(
                     subscription.socket.address, subscription.socket.headers
                 ):
-                    by_question[key] = trigger_calls.renew(principal, authorized, tables[name])
+                    by_key[key] = trigger_calls.renew(principal, authorized, tables[name])
             except ServiceUnavailable:
                 raise
             except ServiceError as error:
-                by_question[key] = error
-        results.append((subscription, by_question[key]))
+                by_key[key] = error
+        results.append((subscription, by_key[key]))
     return results

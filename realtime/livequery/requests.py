@@ -1,4 +1,4 @@
-"""From what a client asks to a question that can be answered. Rights aren't checked here."""
+"""Parsing of clients' queries. Rights aren't checked here."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from objects.core.query.parser import parse_where
 from realtime.core.messages import LiveQuery
 from realtime.livequery.trigger_calls import SubscriptionQuery
 
-_NONE = ("none",)
+_DISABLED = ("none",)
 
 
 def check_class(name: str) -> ClassName:
-    """The class of a question.
+    """Return the class of a query.
 
     Raises ``InvalidClassName``, or ``OperationForbidden`` if the class has no live queries.
     """
     class_name = check_class_name(name)
     allowed = service_settings.LIVE_QUERY_CLASSES
-    if allowed == _NONE:
+    if allowed == _DISABLED:
         raise OperationForbidden("Live queries are switched off.")
     if allowed and class_name not in allowed:
         raise OperationForbidden(f"Live queries aren't switched on for the class {class_name}.")
@@ -27,7 +27,7 @@ def check_class(name: str) -> ClassName:
 
 
 def parse_query(query: LiveQuery, *, as_master: bool) -> SubscriptionQuery:
-    """What a client asks, parsed. Not for the event loop: a long ``where`` takes a while.
+    """Parse a client's query. Call it in a thread: a long ``where`` takes a while.
 
     Raises what ``parse_where`` raises, and ``InvalidKeyName`` for names that no field has.
     """
@@ -38,5 +38,5 @@ def parse_query(query: LiveQuery, *, as_master: bool) -> SubscriptionQuery:
         where=where,
         keys=None if keys is None else frozenset(check_key_path(name) for name in keys),
         watch=None if query.watch is None else tuple(sorted(map(check_key_path, query.watch))),
-        asked=query.where,
+        raw_where=query.where,
     )

@@ -36,7 +36,7 @@ class Counts(NamedTuple):
 class SubscriptionQuery:
     """The parsed query of a subscription.
 
-    ``keys`` None means all fields, ``watch`` None all changes. ``asked`` is the ``where`` as it
+    ``keys`` None means all fields, ``watch`` None all changes. ``raw_where`` is the ``where`` as it
     was sent.
     """
 
@@ -44,7 +44,7 @@ class SubscriptionQuery:
     where: Query
     keys: frozenset[Path] | None = None
     watch: tuple[Path, ...] | None = None
-    asked: Json = None
+    raw_where: Json = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,51 +80,55 @@ def connect(principal: Principal, counts: Counts) -> None:
         triggers.run(Occasion("before_connect", CONNECT, principal, live=live))
 
 
-def subscribe(principal: Principal, question: SubscriptionQuery, counts: Counts) -> AuthorizedQuery:
+def subscribe(
+    principal: Principal, requested: SubscriptionQuery, counts: Counts
+) -> AuthorizedQuery:
     """Check that a client may subscribe to a query. ``before_subscribe`` may change it.
 
     Raises what ``access.bind`` raises and what the triggers raise.
     """
-    class_name = question.class_name
+    class_name = requested.class_name
     table = current_table(class_name)
-    access = bind(principal, class_name, table, question.where, question.watch or ())
-    effective = question
+    access = bind(principal, class_name, table, requested.where, requested.watch or ())
+    effective = requested
     if triggers.is_registered("before_subscribe", class_name):
-        effective = _changed(principal, question, table, counts)
-    return AuthorizedQuery(question, effective, access)
+        effective = _run_before_subscribe(principal, requested, table, counts)
+    return AuthorizedQuery(requested, effective, access)
 
 
 def renew(
     principal: Principal, authorized: AuthorizedQuery, table: ClassTable | None
 ) -> AuthorizedQuery:
-    """The same for another version of the class, or for a caller whose roles have changed.
+    """Authorize a query again, for another version of the class or a caller with other roles.
 
     ``before_subscribe`` doesn't run again. Raises as ``subscribe`` does if the query is no longer
     allowed: the subscription ends.
     """
-    question = authorized.requested
-    access = bind(principal, question.class_name, table, question.where, question.watch or ())
-    if authorized.effective is not question:
+    requested = authorized.requested
+    access = bind(principal, requested.class_name, table, requested.where, requested.watch or ())
+    if authorized.effective is not requested:
         check_matchable(authorized.effective.where, table)
-    return AuthorizedQuery(question, authorized.effective, access)
+    return AuthorizedQuery(requested, authorized.effective, access)
 
 
-def _changed(
-    principal: Principal, question: SubscriptionQuery, table: ClassTable | None, counts: Counts
+def _run_before_subscribe(
+    principal: Principal, requested: SubscriptionQuery, table: ClassTable | None, counts: Counts
 ) -> SubscriptionQuery:
-    live = Live("subscribe", counts.clients, counts.subscriptions, watch=question.watch)
-    query = FindOptions(where=question.where, limit=0, keys=question.keys, asked=question.asked)
-    occasion = Occasion("before_subscribe", question.class_name, principal, query=query, live=live)
+    live = Live("subscribe", counts.clients, counts.subscriptions, watch=requested.watch)
+    query = FindOptions(
+        where=requested.where, limit=0, keys=requested.keys, asked=requested.raw_where
+    )
+    occasion = Occasion("before_subscribe", requested.class_name, principal, query=query, live=live)
     triggers.run(occasion)
     assert occasion.query is not None
     # Not checked by the policy: it is the trigger's query, not the client's.
     check_matchable(occasion.query.where, table)
     return SubscriptionQuery(
-        question.class_name,
+        requested.class_name,
         occasion.query.where,
         occasion.query.keys,
         live.watch,
-        question.asked,
+        requested.raw_where,
     )
 
 
@@ -158,8 +162,8 @@ def after_event(
     triggers.run(occasion)
     if not live.send or occasion.object is None:
         return None
-    shown = access.shown(occasion.object, obj)
+    shown = access.redact(occasion.object, obj)
     final_original = occasion.original
     if final_original is None or original is None:
         return shown, None
-    return shown, access.shown(final_original, original)
+    return shown, access.redact(final_original, original)

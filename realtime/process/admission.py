@@ -25,7 +25,7 @@ QUERY_KEYS: Final = {
     "javascriptKey": "javascript_key",
     "clientKey": "client_key",
 }
-"""Query parameters of a handshake that are keys, with the credential that each is."""
+"""The query parameters of a handshake that are keys, with their attribute of ``Credentials``."""
 
 _FORBIDDEN: Final = 119
 _TOO_MANY: Final = 155
@@ -59,22 +59,22 @@ class Admission:
         address: str,
         headers: Mapping[str, str],
         query: Mapping[str, list[str]],
-        asks_for_key: bool,
+        requires_key: bool,
     ) -> None:
-        """Count one more connection, until ``leave``. Raises ``Refusal``, and counts nothing."""
+        """Count one more connection, until ``release``. Raises ``Refusal``, and counts nothing."""
         try:
             self._check_room(address)
             _check_rate(address)
             _check_origin(headers.get("origin"))
-            if asks_for_key and service_settings.WS_REQUIRE_KEY:
+            if requires_key and service_settings.WS_REQUIRE_KEY:
                 _check_key(address, headers, query)
-        except Refusal as refused:
-            self.refused[refused.status] += 1
+        except Refusal as refusal:
+            self.refused[refusal.status] += 1
             raise
         self.total += 1
         self._by_address[client_network(address)] += 1
 
-    def leave(self, address: str) -> None:
+    def release(self, address: str) -> None:
         """Remove an admitted connection."""
         self.total -= 1
         network = client_network(address)
@@ -83,11 +83,18 @@ class Admission:
             del self._by_address[network]
 
     def _check_room(self, address: str) -> None:
-        most, most_of_one = service_settings.WS_MAX_CONNECTIONS, service_settings.WS_MAX_PER_ADDRESS
-        if self.is_closed or (most and self.total >= most):
+        limit, limit_per_address = (
+            service_settings.WS_MAX_CONNECTIONS,
+            service_settings.WS_MAX_PER_ADDRESS,
+        )
+        if self.is_closed or (limit and self.total >= limit):
             raise Refusal(503, _UNAVAILABLE, "there is no room for more connections")
         # Without an address clients can't be distinguished: the proxy doesn't send it.
-        if address and most_of_one and self._by_address[client_network(address)] >= most_of_one:
+        if (
+            address
+            and limit_per_address
+            and self._by_address[client_network(address)] >= limit_per_address
+        ):
             raise Refusal(429, _TOO_MANY, "there are too many connections from this address")
 
 
@@ -100,12 +107,16 @@ def _check_rate(address: str) -> None:
 def _check_origin(origin: str | None) -> None:
     """Browsers always send the origin of their page; other clients send none."""
     allowed = service_settings.WS_ALLOWED_ORIGINS
-    if origin is None or not allowed or any(_is_like(origin, pattern) for pattern in allowed):
+    if (
+        origin is None
+        or not allowed
+        or any(_matches_origin(origin, pattern) for pattern in allowed)
+    ):
         return
     raise Refusal(403, _FORBIDDEN, "connections from this origin are not allowed")
 
 
-def _is_like(origin: str, allowed: str) -> bool:
+def _matches_origin(origin: str, allowed: str) -> bool:
     if len(origin) > _LONGEST_ORIGIN:
         # ``urlsplit`` caches its arguments.
         return False
@@ -165,20 +176,20 @@ def address_of(scope: Mapping[str, Any], headers: Mapping[str, str]) -> str:
     return client_address(meta)
 
 
-async def refuse(
+async def reject(
     scope: Mapping[str, Any],
     send: Callable[[dict[str, Any]], Awaitable[None]],
-    refused: Refusal,
+    refusal: Refusal,
 ) -> None:
-    """Answer the handshake with an error as REST does; if the server can't, with 403 alone."""
+    """Reject a handshake with the JSON error of REST, or with a plain 403 if the server can't."""
     if "websocket.http.response" not in scope.get("extensions", {}):
-        await send({"type": "websocket.close", "code": 4000 + refused.status})
+        await send({"type": "websocket.close", "code": 4000 + refusal.status})
         return
-    body = msgspec.json.encode({"code": refused.code, "error": refused.error})
+    body = msgspec.json.encode({"code": refusal.code, "error": refusal.error})
     headers = [(b"content-type", b"application/json")]
-    if refused.status in (429, 503):
+    if refusal.status in (429, 503):
         headers.append((b"retry-after", b"%d" % _RETRY_AFTER))
     await send(
-        {"type": "websocket.http.response.start", "status": refused.status, "headers": headers}
+        {"type": "websocket.http.response.start", "status": refusal.status, "headers": headers}
     )
     await send({"type": "websocket.http.response.body", "body": body})

@@ -1,9 +1,9 @@
-"""When a realtime process looks for garbage.
+"""Garbage collection of a realtime process.
 
-A search of all objects holds the event loop for some 50 microseconds for each open connection, and
-100 ms for the modules that are loaded: left to itself, Python makes one every few seconds while
-events are sent, and finds nothing. Garbage is what connections leave behind that have ended. So
-what is loaded is left out here, and all of the rest is searched when many have.
+A full collection blocks the event loop for some 50 microseconds for each open connection, and
+100 ms for the loaded modules. By default Python runs one every few seconds while events are sent,
+and frees nothing: only closed connections leave garbage. So loaded modules are excluded, and a full
+collection runs after many connections have closed.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from typing import Final, Protocol
 
 from backend.kernel.process.frozen_heap import leave_out_loaded
 
-# New objects until the youngest are searched, and how often they are until those are that were
-# kept: searches of some milliseconds at the most.
+# The thresholds of ``gc.set_threshold`` for the first two generations: their collections take a few
+# milliseconds at most.
 _YOUNG: Final = 2_000
 _MIDDLE: Final = 20
 _NEVER: Final = 1_000_000
 _ENDED: Final = 1_000
-"""Connections, some 20 MB, that have ended since all was searched; and a fourth of those that are
-open, so that the searches cost little for each that ends."""
-_KEPT: Final = 50
-"""Searches of the middle ones: two million new objects of any kind are reason enough."""
-_LOOK: Final = 5.0  # seconds
+"""Closed connections (some 20 MB) before a full collection; at least a quarter of the open ones, so
+that the cost for each closed connection stays small."""
+_MIDDLE_COLLECTIONS: Final = 50
+"""Collections of the middle generation before a full one: two million new objects."""
+_INTERVAL: Final = 5.0  # seconds
 
 
 class Connections(Protocol):
-    """Those that are open, and how many have ended."""
+    """The open connections, and the number of closed ones."""
 
     ended: int
 
@@ -37,15 +37,17 @@ class Connections(Protocol):
     def sockets(self) -> Sized: ...
 
 
-async def search_seldom(connections: Connections, look: float = _LOOK) -> None:
-    """Search for garbage as a process with many connections should, until cancelled. For the
-    process that serves them: all of its threads are concerned."""
+async def collect_rarely(connections: Connections, interval: float = _INTERVAL) -> None:
+    """Run full garbage collections only after many connections have closed, until cancelled.
+
+    Changes the collector of the whole process.
+    """
     leave_out_loaded()
     gc.set_threshold(_YOUNG, _MIDDLE, _NEVER)
-    searched_at = connections.ended
+    collected_at = connections.ended
     while True:
-        await asyncio.sleep(look)
+        await asyncio.sleep(interval)
         enough = max(_ENDED, len(connections.sockets) // 4)
-        if connections.ended - searched_at >= enough or gc.get_count()[2] >= _KEPT:
-            searched_at = connections.ended
+        if connections.ended - collected_at >= enough or gc.get_count()[2] >= _MIDDLE_COLLECTIONS:
+            collected_at = connections.ended
             gc.collect()

@@ -1,7 +1,7 @@
 """Notifications of PostgreSQL: one connection a process that listens, and wakes its subscribers.
 
-A notification only wakes its subscribers, which read the tables. A lost connection is made again;
-all subscribers are woken then, since notifications may have been missed.
+A notification only wakes its subscribers, which read the tables. After a reconnect all subscribers
+are woken, since notifications may have been missed.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from psycopg import sql
 from backend.logs.setup import get_logger
 
 # Called in the event loop with the payload, or with None when anything may have been missed.
-Woken = Callable[[str | None], None]
+Callback = Callable[[str | None], None]
 
-# Seconds: until a silent connection is tried, that it may take to answer, between attempts.
+# Seconds: before an idle connection is checked, for its response, and between attempts.
 _SILENCE: Final = 15.0
 _PATIENCE: Final = 5.0
 _PAUSES: Final = (0.1, 0.2, 0.5, 1.0, 2.0)
@@ -35,30 +35,32 @@ class Listener:
     def __init__(self) -> None:
         self.is_connected = False
         self.connected = 0  # times
-        self._woken: dict[str, list[Woken]] = {}
+        self._callbacks: dict[str, list[Callback]] = {}
         self._changed = asyncio.Event()
 
-    def subscribe(self, channel: str, woken: Woken) -> Callable[[], None]:
-        """Call ``woken`` for each notification, and with ``None`` whenever the connection is made
-        or the channel is listened to from now on.
+    def subscribe(self, channel: str, callback: Callback) -> Callable[[], None]:
+        """Call ``callback`` for each notification of a channel.
 
-        Returns what ends it. Called in the event loop; doesn't wait."""
-        self._woken.setdefault(channel, []).append(woken)
+        It is called with None whenever notifications may have been missed: after each connect and
+        when listening to the channel starts. Returns a function that unsubscribes. Call it in the
+        event loop; it doesn't wait.
+        """
+        self._callbacks.setdefault(channel, []).append(callback)
         self._changed.set()
 
         def end() -> None:
-            if woken in self._woken.get(channel, ()):
-                self._woken[channel].remove(woken)
+            if callback in self._callbacks.get(channel, ()):
+                self._callbacks[channel].remove(callback)
 
         return end
 
     async def run(self) -> None:
-        """Listen until cancelled. A lost connection is made again, for as long as it takes."""
+        """Listen until cancelled, and reconnect whenever the connection is lost."""
         attempt = 0
         await self._changed.wait()
         while True:
             try:
-                await self._connected()
+                await self._listen()
             except (psycopg.Error, OSError, TimeoutError) as error:
                 if self.is_connected:
                     attempt = 0
@@ -69,13 +71,13 @@ class Listener:
             await asyncio.sleep(_PAUSES[min(attempt, len(_PAUSES) - 1)])
             attempt += 1
 
-    async def _connected(self) -> None:
+    async def _listen(self) -> None:
         async with await _connect() as connection:
             listening: set[str] = set()
             while True:
                 self._changed.clear()
                 async with asyncio.timeout(_PATIENCE):
-                    for channel in self._woken.keys() - listening:
+                    for channel in self._callbacks.keys() - listening:
                         await connection.execute(
                             sql.SQL("LISTEN {}").format(sql.Identifier(channel))
                         )
@@ -83,40 +85,40 @@ class Listener:
                 if not self.is_connected:
                     self.is_connected = True
                     self.connected += 1
-                for channel in self._woken.keys() - listening:
+                for channel in self._callbacks.keys() - listening:
                     listening.add(channel)
                     self._wake(channel, None)
                 await self._read(connection)
 
     async def _read(self, connection: psycopg.AsyncConnection[Any]) -> None:
-        """Take notifications until there is a new channel to listen to, or for a while."""
+        """Read notifications until a channel is added, or for ``_SILENCE`` seconds."""
 
         async def take() -> None:
             async for notification in connection.notifies(timeout=_SILENCE):
                 self._wake(notification.channel, notification.payload)
 
-        taking = asyncio.create_task(take())
+        reading = asyncio.create_task(take())
         changed = asyncio.create_task(self._changed.wait())
         try:
-            await asyncio.wait({taking, changed}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({reading, changed}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             changed.cancel()
-            taking.cancel()
-            # Its end is waited for: a connection serves one task at a time.
-            await asyncio.wait({taking})
-        if not taking.cancelled():
-            taking.result()
+            reading.cancel()
+            # Wait for its end: a connection serves one task at a time.
+            await asyncio.wait({reading})
+        if not reading.cancelled():
+            reading.result()
 
     def _wake(self, channel: str, payload: str | None) -> None:
-        for woken in tuple(self._woken.get(channel, ())):
+        for callback in tuple(self._callbacks.get(channel, ())):
             try:
-                woken(payload)
+                callback(payload)
             except Exception as error:
                 log.error("a subscriber of notifications failed", channel=channel, exc_info=error)
 
 
 async def _connect() -> psycopg.AsyncConnection[Any]:
-    """Open a connection. A cancelled caller leaves none behind in the server."""
+    """Open a connection; close it again if the caller is cancelled."""
     connecting = asyncio.ensure_future(
         psycopg.AsyncConnection.connect(**_parameters(), autocommit=True)
     )
@@ -133,8 +135,10 @@ async def _connect() -> psycopg.AsyncConnection[Any]:
 
 
 def _parameters() -> dict[str, Any]:
-    """What the database's connections are made with, as settings have it, but for time limits of
-    statements; a dead connection is noticed by TCP too."""
+    """Return the connection parameters of the settings, without time limits of statements.
+
+    TCP keepalives detect a dead connection.
+    """
     entry = settings.DATABASES["default"]
     names = {"NAME": "dbname", "USER": "user", "PASSWORD": "password", "HOST": "host"}
     parameters = {

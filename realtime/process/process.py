@@ -29,8 +29,8 @@ _PAUSES: Final = (0.1, 0.5, 1.0, 2.0, 5.0)
 _PROBATION: Final = 2.0
 _HOPELESS: Final = 60.0
 _CANCELLED_WITHIN: Final = 1.0
-_MOST_UNANSWERED: Final = 32 * 1024 * 1024
-_MOST_UNANSWERED_OF_ADDRESS: Final = 8 * 1024 * 1024
+_MOST_PENDING: Final = 32 * 1024 * 1024
+_MOST_PENDING_OF_ADDRESS: Final = 8 * 1024 * 1024
 
 log = get_logger("realtime")
 
@@ -84,10 +84,10 @@ class _Run:
         return down or self.task.done()
 
     async def _keep_running(self) -> None:
-        in_a_row = 0
+        consecutive = 0
         while True:
             began = monotonic()
-            trusted = asyncio.get_running_loop().call_later(_PROBATION, self._trust)
+            probation = asyncio.get_running_loop().call_later(_PROBATION, self._mark_up)
             try:
                 await self._run()
                 log.error("a part ended", part=self.name)
@@ -99,14 +99,14 @@ class _Run:
             except Exception as error:
                 log.error("a part failed", part=self.name, exc_info=error)
             finally:
-                trusted.cancel()
-            in_a_row = 0 if monotonic() - began > _HOPELESS else in_a_row + 1
+                probation.cancel()
+            consecutive = 0 if monotonic() - began > _HOPELESS else consecutive + 1
             self.failures += 1
             self.failed_at = monotonic()
             self.down_since = self.down_since or self.failed_at
-            await asyncio.sleep(_PAUSES[min(in_a_row, len(_PAUSES) - 1)])
+            await asyncio.sleep(_PAUSES[min(consecutive, len(_PAUSES) - 1)])
 
-    def _trust(self) -> None:
+    def _mark_up(self) -> None:
         self.down_since = None
 
 
@@ -126,8 +126,8 @@ class Process:
         self.sockets = set()
         self.ended = 0  # sockets that were open
         self.admission = Admission()
-        self.unanswered = Shares(
-            "The messages that wait", _MOST_UNANSWERED, _MOST_UNANSWERED_OF_ADDRESS
+        self.pending_messages = Shares(
+            "The messages that wait", _MOST_PENDING, _MOST_PENDING_OF_ADDRESS
         )
         self.listener = Listener()
         self.closed: Counter[int] = Counter()

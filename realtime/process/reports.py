@@ -1,4 +1,4 @@
-"""What realtime processes say of themselves in Redis, for the admin, ``/metrics`` and commands."""
+"""Status reports of realtime processes in Redis, for the admin, ``/metrics`` and commands."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from backend.kernel.process import heartbeats
 from backend.logs.setup import get_logger
 
 _INDEX: Final = "realtime:processes"
-_EVERY: Final = 5.0  # seconds
-KEPT: Final = 15  # seconds
-_PATIENCE: Final = 2
+_INTERVAL: Final = 5.0  # seconds
+EXPIRY: Final = 15  # seconds
+_TIMEOUT: Final = 2
 
 log = get_logger("realtime")
 
@@ -33,51 +33,53 @@ async def report(process_id: str, status_of: Callable[[], dict[str, Any]]) -> No
 
     Failures of Redis are logged and ignored.
     """
-    silent = False
+    is_failing = False
     with _client() as client:
         while True:
             status = status_of() | {"at": time()}
             try:
-                await asyncio.to_thread(_leave, client, process_id, status)
-                silent = False
+                await asyncio.to_thread(_store, client, process_id, status)
+                is_failing = False
             except (redis.RedisError, OSError) as error:
-                if not silent:
+                if not is_failing:
                     log.warning("no report can be left in Redis", error=type(error).__name__)
-                silent = True
-            await asyncio.sleep(_EVERY)
+                is_failing = True
+            await asyncio.sleep(_INTERVAL)
 
 
-def _leave(client: redis.Redis, process_id: str, status: dict[str, Any]) -> None:
+def _store(client: redis.Redis, process_id: str, status: dict[str, Any]) -> None:
     pipe = client.pipeline(transaction=False)
-    pipe.set(_key(process_id), msgspec.json.encode(status), ex=KEPT)
+    pipe.set(_key(process_id), msgspec.json.encode(status), ex=EXPIRY)
     pipe.zadd(_INDEX, {process_id: time()})
-    pipe.zremrangebyscore(_INDEX, 0, time() - 10 * KEPT)
+    pipe.zremrangebyscore(_INDEX, 0, time() - 10 * EXPIRY)
     pipe.execute()
     if status["ready"]:
         heartbeats.note(client, heartbeats.REALTIME)
 
 
 async def withdraw(process_id: str) -> None:
-    """The process is no more."""
+    """Remove the report of a process that stops."""
 
-    def forget() -> None:
+    def remove() -> None:
         with _client() as client:
             client.delete(_key(process_id))
             client.zrem(_INDEX, process_id)
 
-    with contextlib.suppress(redis.RedisError, OSError):  # it expires by itself
-        await asyncio.to_thread(forget)
+    with contextlib.suppress(redis.RedisError, OSError):  # it expires automatically
+        await asyncio.to_thread(remove)
 
 
 def processes() -> list[dict[str, Any]]:
-    """The status of each process that lives, as ``Process.status`` has it, and ``at``: when it
-    was written. Raises ``redis.RedisError``."""
+    """Return the status of each running process: ``Process.status``, and ``at``, its time.
+
+    Raises ``redis.RedisError``.
+    """
     with _client() as client:
-        ids = client.zrangebyscore(_INDEX, time() - KEPT, "+inf")
+        ids = client.zrangebyscore(_INDEX, time() - EXPIRY, "+inf")
         reports = client.mget([_key(process_id.decode()) for process_id in ids]) if ids else []
     statuses = (msgspec.json.decode(report) for report in reports if report is not None)
     return sorted(statuses, key=lambda status: (status["host"], status["pid"]))
 
 
 def _client() -> redis.Redis:
-    return asking_once(settings.REDIS_URL, _PATIENCE)
+    return asking_once(settings.REDIS_URL, _TIMEOUT)

@@ -45,7 +45,7 @@ class SocketServer(uvicorn.Server):
         task.add_done_callback(self._takeovers.discard)
 
     async def _take_over(self, connection: socket.socket, data: bytes) -> None:
-        """Go on with a connection as if it had been accepted, and its first bytes read, here."""
+        """Serve a connection that another process accepted; ``data`` are the bytes it has read."""
         try:
             connection.setblocking(False)
             await asyncio.get_running_loop().connect_accepted_socket(
@@ -72,7 +72,7 @@ class SocketServer(uvicorn.Server):
 
 
 def _feed(protocol: asyncio.Protocol, transport: asyncio.Transport, data: bytes) -> None:
-    # uvicorn's protocol of handshakes loses what follows one in the same piece.
+    # uvicorn's handshake protocol loses data that follows the handshake in the same chunk.
     head, end, frames = data.partition(b"\r\n\r\n")
     try:
         protocol.data_received(head + end)

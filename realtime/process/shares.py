@@ -1,4 +1,4 @@
-"""Limits on the memory that all clients of a process, and those of one address, hold."""
+"""Limits on the memory of all clients of a process, and of those at one address."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from backend.kernel.networks import client_network
 
 
 class Shares:
-    """Bytes that are held, in all and by address. Belongs to the event loop.
+    """Reserved bytes, in all and by address. Belongs to the event loop.
 
     Without an address clients can't be distinguished: only ``most`` counts then.
     """
@@ -21,14 +21,14 @@ class Shares:
         self._most_of_address = most_of_address
         self._held: Counter[str] = Counter()
 
-    def take(self, address: str, size: int, instead_of: int = 0) -> None:
-        """Hold bytes until they are given back; ``instead_of`` will be given back soon.
+    def reserve(self, address: str, size: int, replacing: int = 0) -> None:
+        """Reserve bytes until ``release``; ``replacing`` bytes will be released soon.
 
         Raises ``RateLimited`` if that is too much for the address and ``ServiceUnavailable`` if it
-        is too much for the process; nothing is held then.
+        is too much for the process; nothing is reserved then.
         """
         network = client_network(address)
-        more = size - instead_of
+        more = size - replacing
         if network and more > 0 and self._held[network] + more > self._most_of_address:
             raise RateLimited(f"{self._what} of this address are too large together.")
         if more > 0 and self.total + more > self._most:
@@ -36,12 +36,12 @@ class Shares:
         self.hold(address, size)
 
     def hold(self, address: str, size: int) -> None:
-        """Hold more bytes without a check: they were checked by ``take`` before."""
+        """Reserve more bytes without a check, after ``reserve`` has checked them."""
         self.total += size
         self._held[client_network(address)] += size
 
-    def give_back(self, address: str, size: int) -> None:
-        """Give bytes back."""
+    def release(self, address: str, size: int) -> None:
+        """Release reserved bytes."""
         network = client_network(address)
         self.total -= size
         self._held[network] -= size

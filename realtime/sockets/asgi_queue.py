@@ -8,10 +8,10 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-_LITTLE = 65_536
+_LOW_WATER = 65_536
 
 
-class Queued:
+class AsgiQueue:
     """A queue, with a task while it isn't empty."""
 
     def __init__(self, send: Callable[[dict[str, Any]], Awaitable[None]]) -> None:
@@ -23,22 +23,22 @@ class Queued:
         self._drained = asyncio.Event()
         self._drained.set()
 
-    def text(self, payload: bytes) -> int:
-        """Send a text; return the waiting bytes."""
+    def send_text(self, payload: bytes) -> int:
+        """Send a text message; return the number of queued bytes."""
         if self._is_closed:
             return 0
         self._bytes += len(payload)
-        if self._bytes > _LITTLE:
+        if self._bytes > _LOW_WATER:
             self._drained.clear()
         self._put({"type": "websocket.send", "text": payload.decode()})
         return self._bytes
 
-    def waiting(self) -> int:
-        """Return the bytes that wait for the client."""
+    def queued_bytes(self) -> int:
+        """Return the number of bytes queued for the client."""
         return self._bytes
 
     async def drain(self) -> None:
-        """Wait until little is queued, or the client is gone."""
+        """Wait until the queue is nearly empty, or the client disconnects."""
         await self._drained.wait()
 
     def close(self, code: int, reason: str = "") -> None:
@@ -47,7 +47,7 @@ class Queued:
             self._is_closed = True
             self._put({"type": "websocket.close", "code": code, "reason": reason})
 
-    async def finished(self) -> None:
+    async def stop_sending(self) -> None:
         """Stop sending: the connection is closed."""
         self._is_closed = True
         if self._task is not None:
@@ -66,7 +66,7 @@ class Queued:
                 message = self._queue.popleft()
                 await self._send(message)
                 self._bytes -= len(message.get("text", "").encode())
-                if self._bytes <= _LITTLE:
+                if self._bytes <= _LOW_WATER:
                     self._drained.set()
         except Exception:  # the client is gone; servers raise different exceptions
             self._is_closed = True

@@ -1,7 +1,7 @@
 """One client's connection: what the sockets of the event channel and of live queries share.
 
-Subclasses implement ``opened``, ``received`` and ``closed``, and send with ``enqueue``, which never
-waits: a client that reads too slowly is closed, without effect on others.
+Subclasses implement ``on_open``, ``on_message`` and ``on_close``, and send with ``enqueue``, which
+never waits: a client that reads too slowly is closed, without effect on others.
 
 Close codes: 1000 closed by the client, 1001 the process stops (reconnect), 1008 invalid messages,
 1009 a message that is too large, 1011 an internal error, 1013 too slow (reconnect).
@@ -23,7 +23,7 @@ from backend.kernel.errors import ServiceError
 from backend.logs.setup import get_logger
 from backend.settings.conf import service_settings
 from realtime.process import admission, process
-from realtime.sockets.asgi_queue import Queued
+from realtime.sockets.asgi_queue import AsgiQueue
 from realtime.sockets.wire import EXTENSION, Wire
 
 GOING_AWAY: Final = 1001
@@ -37,8 +37,8 @@ _LONGEST_PING: Final = 64
 _LONGEST_REASON: Final = 120  # bytes
 _MINUTE: Final = 60.0
 _MESSAGE: Final = 128  # bytes of overhead of a waiting message
-_MOST_UNANSWERED: Final = 8
-"""The messages that wait may be as long together as this many of the longest."""
+_MOST_PENDING: Final = 8
+"""The limit on the total size of pending messages, in messages of the greatest size."""
 
 log = get_logger("sockets")
 
@@ -61,39 +61,39 @@ class Socket(AsyncConsumer):
     is_open: bool = False
 
     _process: process.Process
-    _outlet: Wire | Queued
+    _outlet: Wire | AsgiQueue
     _most_queued: int
-    _waiting: int = 0  # bytes, at the last ``enqueue``
+    _queued_bytes: int = 0  # bytes, at the last ``enqueue``
     # Of the current minute: messages, and units of junk.
     _minute: float = 0.0
     _messages: int = 0
     _junk: int = 0
     _size: int = 0
     # Messages that arrived while another was handled, and the bytes that they take.
-    _unanswered: deque[tuple[str | bytes, int]]
-    _unanswered_size: int = 0
-    _answering: asyncio.Task[None] | None = None
+    _pending: deque[tuple[str | bytes, int]]
+    _pending_size: int = 0
+    _handling: asyncio.Task[None] | None = None
 
     # -- for subclasses ---------------------------------------------------------------------
 
     async def before_accept(self) -> None:
         """Called before the handshake is accepted. Raise ``admission.Refusal`` to reject; neither
-        ``opened`` nor ``closed`` is called then."""
+        ``on_open`` nor ``on_close`` is called then."""
 
-    async def opened(self) -> None:
+    async def on_open(self) -> None:
         """Called when the client is connected: frames may be enqueued from now on."""
 
-    async def received(self, text: str) -> None:
+    async def on_message(self, text: str) -> None:
         """Called for each text message within the limits of size and rate.
 
         The next message is handled when this returns, so messages of one client are in order.
-        ``closed`` may be called meanwhile."""
+        ``on_close`` may be called meanwhile."""
         self.count_junk()
 
-    async def closed(self) -> None:
-        """Called once when the connection is closed by either side, if ``opened`` was called.
+    async def on_close(self) -> None:
+        """Called once when the connection is closed by either side, if ``on_open`` was called.
 
-        Cancel here what ``received`` waits for; it is awaited afterwards."""
+        Cancel what ``on_message`` waits for; it is awaited afterwards."""
 
     def count_junk(self) -> None:
         """Count an invalid message against the client's budget."""
@@ -108,18 +108,18 @@ class Socket(AsyncConsumer):
         if not self.is_open:
             return
         payload = frame.encode() if type(frame) is str else frame
-        self._waiting = self._outlet.text(payload)  # type: ignore[arg-type]
-        if self._waiting > self._most_queued:
+        self._queued_bytes = self._outlet.send_text(payload)  # type: ignore[arg-type]
+        if self._queued_bytes > self._most_queued:
             self.close_with(TRY_AGAIN, "too slow")
 
     @property
     def is_behind(self) -> bool:
         """Whether the client's queue is half full: defer what can be sent later."""
         half = self._most_queued // 2
-        return self._waiting > half and self._outlet.waiting() > half
+        return self._queued_bytes > half and self._outlet.queued_bytes() > half
 
     async def drain(self) -> None:
-        """Wait until most of the queue is sent, or the client is gone.
+        """Wait until most of the queue is sent, or the client disconnects.
 
         For pages of missed events; live events don't wait."""
         await self._outlet.drain()
@@ -131,8 +131,8 @@ class Socket(AsyncConsumer):
         if self.is_open:
             self.is_open = False
             self._process.count_closed(code)
-            fitting = reason.encode()[:_LONGEST_REASON].decode(errors="ignore")
-            self._outlet.close(code, fitting)
+            truncated = reason.encode()[:_LONGEST_REASON].decode(errors="ignore")
+            self._outlet.close(code, truncated)
 
     # -- ASGI -------------------------------------------------------------------------------
 
@@ -144,54 +144,54 @@ class Socket(AsyncConsumer):
         self.address = admission.address_of(scope, self.headers)
         if (await receive())["type"] != "websocket.connect":
             return
-        here = process.Process.current()
+        current = process.Process.current()
         try:
             self.query = _query(scope)
-            here.admission.admit(self.address, self.headers, self.query, self.keys_in_handshake)
-        except admission.Refusal as refused:
-            await admission.refuse(scope, send, refused)
+            current.admission.admit(self.address, self.headers, self.query, self.keys_in_handshake)
+        except admission.Refusal as refusal:
+            await admission.reject(scope, send, refusal)
             return
         try:
             await self.before_accept()
-            await self._serve(here, receive, send)
-        except admission.Refusal as refused:
-            await admission.refuse(scope, send, refused)
+            await self._serve(current, receive, send)
+        except admission.Refusal as refusal:
+            await admission.reject(scope, send, refusal)
         finally:
-            here.admission.leave(self.address)
+            current.admission.release(self.address)
 
-    async def _serve(self, here: process.Process, receive: Receive, send: Send) -> None:
+    async def _serve(self, current: process.Process, receive: Receive, send: Send) -> None:
         wire = self.scope.get("extensions", {}).get(EXTENSION)
         await send({"type": "websocket.accept"})
-        self._process = here
-        self._outlet = wire or Queued(send)
+        self._process = current
+        self._outlet = wire or AsgiQueue(send)
         self._most_queued = service_settings.WS_SEND_QUEUE
-        self._unanswered = deque()
+        self._pending = deque()
         self._minute = monotonic()
         self.opened_at = time()
         self.is_open = True
-        here.sockets.add(self)
+        current.sockets.add(self)
         try:
-            await self._opened()
+            await self._open()
             await self._read(receive)
         except asyncio.CancelledError:
             self.close_with(GOING_AWAY)
-            if self._answering is not None:
-                self._answering.cancel()
+            if self._handling is not None:
+                self._handling.cancel()
             raise
         finally:
             self.is_open = False
-            here.sockets.discard(self)
-            here.ended += 1
-            await self.closed()
-            if self._answering is not None:
-                await asyncio.wait([self._answering])
-            self._unanswered.clear()
-            self._answered(self._unanswered_size)
-            await self._outlet.finished()
+            current.sockets.discard(self)
+            current.ended += 1
+            await self.on_close()
+            if self._handling is not None:
+                await asyncio.wait([self._handling])
+            self._pending.clear()
+            self._release_pending(self._pending_size)
+            await self._outlet.stop_sending()
 
-    async def _opened(self) -> None:
+    async def _open(self) -> None:
         try:
-            await self.opened()
+            await self.on_open()
         except Exception as error:
             self._fail(error)
 
@@ -200,7 +200,7 @@ class Socket(AsyncConsumer):
         self.close_with(INTERNAL_ERROR)
 
     async def _read(self, receive: Receive) -> None:
-        """Read until the client is gone, also while a message is handled, to notice the end."""
+        """Read until the client disconnects, also while a message is handled."""
         while True:
             message = await receive()
             if message["type"] != "websocket.receive":
@@ -213,36 +213,36 @@ class Socket(AsyncConsumer):
     def _queue(self, payload: str | bytes) -> None:
         """Queue a message. A client without waiting messages can always send one."""
         size = 0
-        if self._answering is None:
-            self._answering = asyncio.create_task(self._answer_all())
+        if self._handling is None:
+            self._handling = asyncio.create_task(self._handle_all())
         else:
             size = len(payload) + _MESSAGE
-            most = _MOST_UNANSWERED * (service_settings.WS_MESSAGE_SIZE + _MESSAGE)
-            if self._unanswered_size + size > most:
+            most = _MOST_PENDING * (service_settings.WS_MESSAGE_SIZE + _MESSAGE)
+            if self._pending_size + size > most:
                 self.close_with(POLICY, "too much at once")
                 return
             try:
-                self._process.unanswered.take(self.address, size)
+                self._process.pending_messages.reserve(self.address, size)
             except ServiceError as error:
                 self.close_with(TRY_AGAIN, error.message)
                 return
-        self._unanswered_size += size
-        self._unanswered.append((payload, size))
+        self._pending_size += size
+        self._pending.append((payload, size))
 
-    async def _answer_all(self) -> None:
+    async def _handle_all(self) -> None:
         try:
-            while self._unanswered and self.is_open:
-                payload, size = self._unanswered.popleft()
-                self._answered(size)
-                await self._answer_one(payload)
+            while self._pending and self.is_open:
+                payload, size = self._pending.popleft()
+                self._release_pending(size)
+                await self._handle(payload)
         finally:
-            self._answering = None
+            self._handling = None
 
-    def _answered(self, size: int) -> None:
-        self._unanswered_size -= size
-        self._process.unanswered.give_back(self.address, size)
+    def _release_pending(self, size: int) -> None:
+        self._pending_size -= size
+        self._process.pending_messages.release(self.address, size)
 
-    async def _answer_one(self, payload: str | bytes) -> None:
+    async def _handle(self, payload: str | bytes) -> None:
         self._size = len(payload)
         try:
             if isinstance(payload, bytes):
@@ -250,7 +250,7 @@ class Socket(AsyncConsumer):
             elif _is_ping(payload):
                 self.enqueue(b"pong" if payload == "ping" else b'{"event":"pong"}')
             else:
-                await self.received(payload)
+                await self.on_message(payload)
         except MemoryError:
             # Without a traceback, whose making takes more of it.
             log.error("a socket failed for want of memory", kind=self.kind)

@@ -37,10 +37,10 @@ class Threads:
         self._pool: ThreadPoolExecutor | None = None
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Run this in one of the threads. Raises what it raises."""
+        """Run ``work`` in one of the threads. Raises what it raises."""
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.count, self._name)
-        return await asyncio.get_running_loop().run_in_executor(self._pool, _done, work)
+        return await asyncio.get_running_loop().run_in_executor(self._pool, _run_work, work)
 
     async def close(self) -> None:
         """End the threads and their connections after their current work; doesn't wait long."""
@@ -51,7 +51,7 @@ class Threads:
 
         def closed() -> None:
             connections.close_all()
-            # No thread does this twice, so each does it.
+            # The barrier keeps a thread from running this twice.
             with suppress(threading.BrokenBarrierError):
                 barrier.wait(_PATIENCE)
 
@@ -71,7 +71,7 @@ class Requester(Protocol):
 class _Job:
     requester: Requester
     work: Callable[[], Any]
-    answer: asyncio.Future[Any]
+    result: asyncio.Future[Any]
 
 
 class FairThreads(Threads):
@@ -104,10 +104,10 @@ class FairThreads(Threads):
         return len(self._turns)
 
     async def run_for(self, requester: Requester, work: Callable[[], T]) -> T:
-        """Run this in one of the threads, in the turn of the requester's address.
+        """Run ``work`` in one of the threads, in the turn of the requester's address.
 
         Raises what it raises, ``TooManyAtOnce`` and ``Overloaded`` if too many requests wait, and
-        ``CancelledError`` if the requester is gone before its turn.
+        ``CancelledError`` if the requester disconnects before its turn.
         """
         if not requester.is_open:
             raise asyncio.CancelledError
@@ -116,48 +116,48 @@ class FairThreads(Threads):
             raise Overloaded
         if self._turns.waiting_of(network) >= self._most_of_address:
             raise TooManyAtOnce
-        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._turns.put(network, _Job(requester, work, answer))
-        self._begin()
-        return await answer
+        result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._turns.put(network, _Job(requester, work, result))
+        self._start_next()
+        return await result
 
-    def drop(self, requester: Requester) -> None:
+    def drop_requests(self, requester: Requester) -> None:
         """Drop the waiting requests of this requester. Those that have started continue."""
         network = client_network(requester.address)
         for job in self._turns.remove(lambda queued: queued.requester is requester, network):
-            job.answer.cancel()
+            job.result.cancel()
 
-    def _begin(self) -> None:
-        while self._free and (taken := self._turns.take(self._may)) is not None:
-            network, job = taken
-            if job.answer.done():
+    def _start_next(self) -> None:
+        while self._free and (turn := self._turns.take(self._may_start)) is not None:
+            network, job = turn
+            if job.result.done():
                 continue
             self._free -= 1
             self._held[network] += 1
             task = asyncio.get_running_loop().create_task(self.run(job.work))
-            task.add_done_callback(partial(self._ended, network, job.answer))
+            task.add_done_callback(partial(self._finish, network, job.result))
 
-    def _may(self, network: str) -> bool:
+    def _may_start(self, network: str) -> bool:
         return self._held[network] < self._free
 
-    def _ended(self, network: str, answer: asyncio.Future[Any], task: asyncio.Task[Any]) -> None:
+    def _finish(self, network: str, result: asyncio.Future[Any], task: asyncio.Task[Any]) -> None:
         self._free += 1
         self._held[network] -= 1
         if not self._held[network]:
             del self._held[network]
         error = None if task.cancelled() else task.exception()
-        if not answer.done():
+        if not result.done():
             if task.cancelled():
-                answer.cancel()
+                result.cancel()
             elif error is not None:
-                answer.set_exception(error)
+                result.set_exception(error)
             else:
-                answer.set_result(task.result())
+                result.set_result(task.result())
         if not task.get_loop().is_closed():
-            self._begin()
+            self._start_next()
 
 
-def _done(work: Callable[[], T]) -> T:
+def _run_work(work: Callable[[], T]) -> T:
     close_old_connections()
     try:
         return work()

@@ -3,7 +3,7 @@ addition.
 
 An application finds it as ``scope["extensions"]["realtime.sockets.wire"]``. ASGI's ``send`` costs a
 coroutine, an encoding and a frame for each client. Frames of a server aren't masked, so they are
-stateless, and ``text`` writes them to the transport.
+stateless, and ``send_text`` writes them to the transport.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ log = get_logger("sockets")
 
 EXTENSION: Final = "realtime.sockets.wire"
 _GOING_AWAY: Final = 1001
-_NO_TEXT: Final = 1007
+_INVALID_TEXT: Final = 1007
 _TOO_LARGE: Final = 1009
 # Seconds that a client may take to read its queue and to answer a close.
 _GRACE: Final = 10.0
-_GRACE_AT_THE_END: Final = 2.0
+_SHUTDOWN_GRACE: Final = 2.0
 # Limits: fragments of one message, pings in a minute.
 _MOST_FRAGMENTS: Final = 1_000
 _MOST_PINGS: Final = 600
-_TOGETHER: Final = 65_536  # bytes of frames that are written together
+_WRITE_SIZE: Final = 65_536  # bytes of frames that are written together
 
 
 def text_frame(payload: bytes) -> bytes:
@@ -45,10 +45,10 @@ def text_frame(payload: bytes) -> bytes:
     return b"\x81\x7f" + size.to_bytes(8, "big") + payload
 
 
-class Outgoing:
-    """The connections with frames to write in this turn of an event loop."""
+class FlushQueue:
+    """The connections with frames to write in this iteration of an event loop."""
 
-    _of_loops: ClassVar[WeakKeyDictionary[asyncio.AbstractEventLoop, Outgoing]] = (
+    _of_loops: ClassVar[WeakKeyDictionary[asyncio.AbstractEventLoop, FlushQueue]] = (
         WeakKeyDictionary()
     )
 
@@ -57,15 +57,15 @@ class Outgoing:
         self._wires: list[Wire] = []
 
     @classmethod
-    def of(cls, loop: asyncio.AbstractEventLoop) -> Outgoing:
+    def for_loop(cls, loop: asyncio.AbstractEventLoop) -> FlushQueue:
         """Return the instance of a loop."""
-        outgoing = cls._of_loops.get(loop)
-        if outgoing is None:
-            outgoing = cls._of_loops[loop] = cls(loop)
-        return outgoing
+        flush_queue = cls._of_loops.get(loop)
+        if flush_queue is None:
+            flush_queue = cls._of_loops[loop] = cls(loop)
+        return flush_queue
 
     def add(self, wire: Wire) -> None:
-        """Flush it at the end of the turn. One callback for all is cheaper than one for each."""
+        """Flush a connection at the end of the iteration. One callback serves all of them."""
         if not self._wires:
             self._loop.call_soon(self._flush)
         self._wires.append(wire)
@@ -76,53 +76,53 @@ class Outgoing:
             try:
                 wire.flush()
             except Exception as error:
-                log.error("nothing can be sent on a connection", exc_info=error)
+                log.error("sending on a connection failed", exc_info=error)
                 wire.transport.abort()
 
 
 class Wire(WebSocketsSansIOProtocol):
     """One connection. Call its methods in the event loop; they never wait."""
 
-    _outgoing: Outgoing
+    _flush_queue: FlushQueue
     _pings = 0
     _pings_since = 0.0
-    # The frames of this turn of the event loop, and their bytes.
+    # The frames of this iteration of the event loop, and their size in bytes.
     _unsent: list[bytes] | None = None
     _unsent_size = 0
 
     # -- for the application ----------------------------------------------------------------
 
-    def text(self, payload: bytes) -> int:
-        """Send a text; return the bytes that wait for the client after that.
+    def send_text(self, payload: bytes) -> int:
+        """Send a text message; return the number of bytes queued for the client.
 
-        Frames of one turn of the event loop are written together, since a system call costs more
-        than everything else about a frame."""
+        Frames of one iteration of the event loop are written together, since a system call costs
+        more than everything else about a frame."""
         if self.close_sent or self.disconnected or self.transport.is_closing():
             return 0
         frame = text_frame(payload)
         if self._unsent is None:
             self._unsent = [frame]
             self._unsent_size = len(frame)
-            self._outgoing.add(self)
+            self._flush_queue.add(self)
         else:
             self._unsent.append(frame)
             self._unsent_size += len(frame)
-            if self._unsent_size > _TOGETHER:
+            if self._unsent_size > _WRITE_SIZE:
                 self.flush()
         return self._unsent_size + int(self.transport.get_write_buffer_size())
 
     def flush(self) -> None:
-        """Write the frames of this turn to the transport."""
+        """Write the frames of this iteration to the transport."""
         unsent, self._unsent, self._unsent_size = self._unsent, None, 0
         if unsent and not self.transport.is_closing():
             self.transport.write(unsent[0] if len(unsent) == 1 else b"".join(unsent))
 
-    def waiting(self) -> int:
-        """Return the bytes that wait for the client."""
+    def queued_bytes(self) -> int:
+        """Return the number of bytes queued for the client."""
         return self._unsent_size + int(self.transport.get_write_buffer_size())
 
     async def drain(self) -> None:
-        """Wait until the queue is nearly empty, or the client is gone."""
+        """Wait until the queue is nearly empty, or the client disconnects."""
         self.flush()
         await self.writable.wait()
 
@@ -135,7 +135,7 @@ class Wire(WebSocketsSansIOProtocol):
         self.queue.put_nowait({"type": "websocket.disconnect", "code": code, "reason": reason})
         try:
             self.conn.send_close(code, reason)
-        except InvalidState:  # the client was faster
+        except InvalidState:  # the client has closed it already
             return
         self.transport.write(b"".join(self.conn.data_to_send()))
         self.close_sent = True
@@ -144,8 +144,8 @@ class Wire(WebSocketsSansIOProtocol):
             self.transport.resume_reading()
         self.close_timer = self.loop.call_later(_GRACE, self.transport.abort)
 
-    async def finished(self) -> None:
-        """Nothing to stop here (see ``asgi_queue.Queued.finished``)."""
+    async def stop_sending(self) -> None:
+        """Nothing to stop here (see ``asgi_queue.AsgiQueue.stop_sending``)."""
 
     # -- what uvicorn calls -----------------------------------------------------------------
 
@@ -154,7 +154,7 @@ class Wire(WebSocketsSansIOProtocol):
         if self.conn.handshake_exc is None and hasattr(self, "scope"):
             extensions: dict[str, Any] = self.scope["extensions"]
             extensions[EXTENSION] = self
-            self._outgoing = Outgoing.of(self.loop)
+            self._flush_queue = FlushQueue.for_loop(self.loop)
 
     async def send(self, message: Any) -> None:
         await super().send(message)
@@ -163,18 +163,18 @@ class Wire(WebSocketsSansIOProtocol):
             self.handshake_complete = True
 
     def shutdown(self) -> None:
-        """The server stops: the client may connect again at once, elsewhere or later."""
+        """Close the connection with 1001, since the server stops."""
         if self.handshake_complete and not self.close_sent:
             self.close(_GOING_AWAY)
             self.transport.close()
             if self.close_timer is not None:
                 self.close_timer.cancel()
-                self.close_timer = self.loop.call_later(_GRACE_AT_THE_END, self.transport.abort)
+                self.close_timer = self.loop.call_later(_SHUTDOWN_GRACE, self.transport.abort)
         else:
             super().shutdown()
 
     def keepalive_timeout(self) -> None:
-        """No answer to a ping: the client wouldn't read a close either."""
+        """Abort: a client that doesn't answer a ping wouldn't read a close frame."""
         self.pong_timer = None
         self.pending_ping_payload = None
         self.transport.abort()
@@ -193,7 +193,7 @@ class Wire(WebSocketsSansIOProtocol):
             except UnicodeDecodeError:
                 # uvicorn would log a traceback for anything that a client sends.
                 self.frames = []
-                self.close(_NO_TEXT)
+                self.close(_INVALID_TEXT)
                 return
         super().send_receive_event_to_app()
 

@@ -55,7 +55,7 @@ def tell(
     )
 
 
-def test_a_client_is_kept_from_connecting_with_code_and_text():
+def test_before_connect_rejects_a_client_with_code_and_text():
     calls: list[Any] = []
 
     @before_connect()
@@ -77,7 +77,7 @@ def test_a_client_is_kept_from_connecting_with_code_and_text():
     ]
 
 
-def test_requirements_are_asked_before():
+def test_requirements_are_checked_before_the_trigger():
     @before_connect(require_user=True)
     def members(request: ConnectRequest) -> None:
         pass
@@ -101,7 +101,7 @@ def is_match(query: Query, **fields: Any) -> bool:
     return matches(query, {**OBJECT, **fields})
 
 
-def test_a_subscription_is_narrowed_and_what_is_sent_and_counts_is_replaced():
+def test_a_trigger_narrows_a_subscription_and_replaces_its_keys_and_watch():
     make("Doc")
 
     @before_subscribe("Doc")
@@ -121,7 +121,7 @@ def test_a_subscription_is_narrowed_and_what_is_sent_and_counts_is_replaced():
     assert authorized.requested.watch == (("a",),)
 
 
-def test_a_subscription_that_no_trigger_changes_stays_as_it_was_asked():
+def test_a_subscription_without_changes_by_triggers_keeps_its_query():
     make("Doc")
     alone = ask(where={"name": "n"}, keys=["name"], watch=("name",))
     assert alone.effective is alone.requested
@@ -134,7 +134,7 @@ def test_a_subscription_that_no_trigger_changes_stays_as_it_was_asked():
     assert answer.effective == alone.effective
 
 
-def test_a_trigger_may_let_every_change_count():
+def test_a_trigger_can_remove_watch():
     make("Doc")
 
     @before_subscribe("Doc")
@@ -144,7 +144,7 @@ def test_a_trigger_may_let_every_change_count():
     assert ask(watch=("name",)).effective.watch is None
 
 
-def test_a_trigger_that_watches_what_is_no_field_is_an_error():
+def test_a_trigger_that_watches_an_invalid_field_is_an_error():
     make("Doc")
 
     @before_subscribe("Doc")
@@ -155,7 +155,7 @@ def test_a_trigger_that_watches_what_is_no_field_is_an_error():
         ask()
 
 
-def test_a_subscription_is_refused_with_code_and_text():
+def test_before_subscribe_rejects_a_subscription_with_code_and_text():
     make("Doc")
 
     @before_subscribe("Doc")
@@ -167,7 +167,7 @@ def test_a_subscription_is_refused_with_code_and_text():
     assert refused.value.code == 4712
 
 
-def test_triggers_may_ask_about_what_the_client_may_not():
+def test_triggers_may_query_fields_that_the_client_may_not():
     """What a trigger adds isn't the client's question, and is never shown."""
     make("Doc", secret=1)
     permit("Doc", **PUBLIC, protectedFields={"*": SECRET})
@@ -181,7 +181,7 @@ def test_triggers_may_ask_about_what_the_client_may_not():
         ask(OWNER, where={"secret": 1})
 
 
-def test_a_client_without_rights_is_refused_before_any_trigger():
+def test_a_client_without_rights_is_rejected_before_any_trigger():
     make("Doc")
     permit("Doc", **PUBLIC | {"find": {}})
     called = []
@@ -195,7 +195,7 @@ def test_a_client_without_rights_is_refused_before_any_trigger():
     assert called == []
 
 
-def test_what_a_trigger_asks_has_to_be_answered_by_one_object():
+def test_the_query_of_a_trigger_must_be_decidable_by_one_object():
     from backend.kernel.errors import InvalidQuery
 
     make("Doc")
@@ -208,7 +208,7 @@ def test_what_a_trigger_asks_has_to_be_answered_by_one_object():
         ask()
 
 
-def test_a_subscription_is_renewed_without_asking_its_trigger_again():
+def test_a_subscription_is_renewed_without_running_its_trigger_again():
     make("Doc", owner=user(OWNER))
     calls = []
 
@@ -223,7 +223,7 @@ def test_a_subscription_is_renewed_without_asking_its_trigger_again():
     assert len(calls) == 1
     assert renewed.effective == authorized.effective
     assert renewed.access.version > authorized.access.version
-    assert not renewed.access.readable({**OBJECT})
+    assert not renewed.access.can_read({**OBJECT})
     permit("Doc", **PUBLIC | {"find": {}})
     with pytest.raises(OperationForbidden):
         trigger_calls.renew(OWNER, renewed, current_table("Doc"))
@@ -232,7 +232,7 @@ def test_a_subscription_is_renewed_without_asking_its_trigger_again():
 # -- Events ---------------------------------------------------------------------------------------
 
 
-def test_what_is_reported_may_be_changed_for_each_subscriber():
+def test_after_event_can_change_the_objects_for_each_subscriber():
     make("Doc")
 
     @after_event("Doc")
@@ -255,7 +255,7 @@ def test_what_is_reported_may_be_changed_for_each_subscriber():
     assert original == {**OBJECT, "name": "old"}
 
 
-def test_an_event_may_be_kept_from_a_subscriber():
+def test_after_event_can_withhold_an_event():
     make("Doc")
 
     @after_event("Doc")
@@ -266,7 +266,7 @@ def test_an_event_may_be_kept_from_a_subscriber():
     assert tell(CALLERS["stranger"]) is None
 
 
-def test_which_object_it_is_and_of_when_can_not_be_changed():
+def test_after_event_cannot_change_the_id_and_the_times():
     make("Doc")
 
     @after_event("Doc")
@@ -279,7 +279,7 @@ def test_which_object_it_is_and_of_when_can_not_be_changed():
     assert notification[0] == OBJECT
 
 
-def test_protected_fields_are_taken_out_of_what_a_trigger_leaves():
+def test_protected_fields_are_removed_from_the_result_of_a_trigger():
     """The trigger itself sees the whole object."""
     make("Doc", secret=1, owner=user(OWNER))
     permit("Doc", **PUBLIC, protectedFields={"*": SECRET, "userField:owner": []})
@@ -304,7 +304,7 @@ def test_protected_fields_are_taken_out_of_what_a_trigger_leaves():
     assert "secret" not in notification[1], "the former object named nobody"
 
 
-def test_a_trigger_that_fails_or_takes_too_long_says_nothing_of_why():
+def test_the_error_of_a_failed_or_slow_trigger_has_no_details():
     make("Doc")
 
     @after_event("Doc", time_limit=0.5)
@@ -325,7 +325,7 @@ def test_a_trigger_that_fails_or_takes_too_long_says_nothing_of_why():
 # -- Registering ----------------------------------------------------------------------------------
 
 
-def test_only_what_there_is_can_be_registered():
+def test_only_existing_triggers_can_be_registered():
     for class_name in ("@File", "@Config", "@Connect", "_Session", "_JobStatus"):
         with pytest.raises(ValueError, match="has no trigger"):
             before_subscribe(class_name)
@@ -335,7 +335,7 @@ def test_only_what_there_is_can_be_registered():
         before_save("@Connect")
 
 
-def test_a_class_has_its_own_trigger_before_that_of_every_class():
+def test_the_trigger_of_a_class_replaces_that_of_all_classes():
     make("Doc")
     order = []
 

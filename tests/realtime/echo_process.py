@@ -17,15 +17,15 @@ from realtime.sockets.connections import Socket  # noqa: E402
 
 
 class Echo(Socket):
-    """Echoes messages. ``all 3 1000`` sends three frames of 1,000 bytes to everybody,
+    """Echoes messages. ``all 3 1000`` sends three frames of 1,000 bytes to all clients,
     ``count`` says how many are connected, ``address`` what the client's is. ``wait`` is answered
-    when somebody says ``go on``, ``waits`` says how many have begun."""
+    when a client sends ``go on``, ``waits`` returns how many are waiting."""
 
     kind = "echo"
     waits = 0
     may_go_on: asyncio.Event
 
-    async def received(self, text: str) -> None:
+    async def on_message(self, text: str) -> None:
         word, _, remaining = text.partition(" ")
         if word == "all":
             times, size = map(int, remaining.split())

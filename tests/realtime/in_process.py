@@ -39,18 +39,18 @@ async def eventually(condition: Callable[[], T]) -> T:
 
 
 class Echo(Socket):
-    """Echoes messages; ``fail`` lets it fail, ``junk`` makes no sense, ``bye`` closes."""
+    """Echoes messages; ``fail`` lets it fail, ``junk`` counts as invalid, ``bye`` closes."""
 
     kind = "echo"
-    came: list[Echo] = []
-    went: list[Echo] = []
+    opened: list[Echo] = []
+    closed: list[Echo] = []
 
-    async def opened(self) -> None:
-        Echo.came.append(self)
+    async def on_open(self) -> None:
+        Echo.opened.append(self)
 
-    async def received(self, text: str) -> None:
+    async def on_message(self, text: str) -> None:
         if text == "fail":
-            raise RuntimeError("as it was told")
+            raise RuntimeError("requested failure")
         if text == "junk":
             self.count_junk()
         elif text == "bye":
@@ -60,8 +60,8 @@ class Echo(Socket):
         else:
             self.enqueue(text)
 
-    async def closed(self) -> None:
-        Echo.went.append(self)
+    async def on_close(self) -> None:
+        Echo.closed.append(self)
 
 
 class Client(WebsocketCommunicator):
@@ -83,33 +83,33 @@ class Client(WebsocketCommunicator):
         self.scope["extensions"] = {"websocket.http.response": {}}
 
     async def open(self) -> Client:
-        """Connect; the client is let in."""
+        """Connect; assert that the handshake is accepted."""
         await self.send_input({"type": "websocket.connect"})
         answer = await self.receive_output(PATIENCE)
         assert answer["type"] == "websocket.accept", answer
         return self
 
-    async def refused(self) -> tuple[int, bytes]:
-        """Connect; the client is not let in. Status and body of the answer."""
+    async def rejection(self) -> tuple[int, bytes]:
+        """Connect; assert that it is rejected, and return status and body."""
         await self.send_input({"type": "websocket.connect"})
         begin = await self.receive_output(PATIENCE)
         assert begin["type"] == "websocket.http.response.start", begin
         body = await self.receive_output(PATIENCE)
         return begin["status"], body["body"]
 
-    async def say(self, *texts: str | bytes) -> None:
+    async def send_messages(self, *texts: str | bytes) -> None:
         for text in texts:
             kind = "text" if isinstance(text, str) else "bytes"
             await self.send_input({"type": "websocket.receive", kind: text})
 
-    async def heard(self) -> str:
-        """The next text."""
+    async def next_text(self) -> str:
+        """Return the next text message."""
         message = await self.receive_output(PATIENCE)
         assert message["type"] == "websocket.send", message
         return str(message["text"])
 
-    async def closed(self) -> int:
-        """The code by which the server closes next."""
+    async def close_code(self) -> int:
+        """Return the code with which the server closes the connection."""
         message = await self.receive_output(PATIENCE)
         assert message["type"] == "websocket.close", message
         await self.leave(message["code"])

@@ -35,7 +35,7 @@ class Serving:
         self.memory = psutil.Process(process.pid).memory_info
 
     def connect(self, path: str = "/ws", **options: Any) -> ClientConnection:
-        """A client. ``address`` is its own, as the proxy tells it."""
+        """Connect a client; ``address`` is its address as the proxy reports it."""
         headers = dict(options.pop("additional_headers", {}))
         if "address" in options:
             headers["X-Forwarded-For"] = options.pop("address")
@@ -46,7 +46,7 @@ class Serving:
             str(self.socket), uri, additional_headers=headers, open_timeout=PATIENCE, **options
         )
 
-    def ask(self, path: str) -> tuple[int, bytes]:
+    def http_get(self, path: str) -> tuple[int, bytes]:
         """Status and body of a request over HTTP."""
         connection = SocketConnection(str(self.socket))
         try:
@@ -86,9 +86,9 @@ def serving(
             process.wait()
 
 
-def _answers(results: Serving) -> bool:
+def _answers(server: Serving) -> bool:
     try:
-        return results.ask("/health")[0] == 200
+        return server.http_get("/health")[0] == 200
     except OSError:
         return False
 
@@ -133,7 +133,7 @@ class RawClient:
         return data
 
     def read(self, until: bytes | None = None) -> bytes:
-        """What comes until there is this, or until the connection ends."""
+        """Read until this is received, or until the connection closes."""
         results = b""
         with contextlib.suppress(ConnectionResetError):
             while until is None or until not in results:
@@ -145,7 +145,7 @@ class RawClient:
 
 
 def close_code(client: ClientConnection) -> int | None:
-    """Read to the end; the code of the close that came from the server."""
+    """Read to the end and return the close code of the server."""
     try:
         while True:
             client.recv(timeout=PATIENCE)

@@ -74,7 +74,7 @@ def status(**changed: Any) -> dict[str, Any]:
 
 def report(client: redis.Redis, **changed: Any) -> None:
     figures = status(**changed)
-    reports._leave(client, figures["id"], figures)
+    reports._store(client, figures["id"], figures)
 
 
 def network(newest: int) -> None:
@@ -119,7 +119,7 @@ def test_strangers_and_staff_without_permission_see_nothing() -> None:
     assert client.get(PLACE).status_code == 403
 
 
-def test_it_only_shows() -> None:
+def test_the_page_is_read_only() -> None:
     assert logged_in(EDITORS).post(PLACE).status_code == 405
 
 
@@ -137,7 +137,7 @@ def test_connections_and_lag_are_shown_for_each_process_and_network(server: redi
     assert "listener 4" in shown
 
 
-def test_a_process_that_reports_no_more_is_not_shown(server: redis.Redis) -> None:
+def test_a_process_that_stopped_reporting_is_not_shown(server: redis.Redis) -> None:
     old = status(at=time() - 60)
     server.set("realtime:a1", json.dumps(old))
     server.zadd("realtime:processes", {"a1": time() - 60})
@@ -158,7 +158,7 @@ def test_the_last_events_are_shown_newest_first_as_text() -> None:
     assert "removed" in shown
 
 
-def test_without_redis_the_events_are_shown_all_the_same(settings: Any) -> None:
+def test_events_are_shown_without_redis(settings: Any) -> None:
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
     network(1)
     event(1)
@@ -188,7 +188,7 @@ def test_metrics_have_a_sample_for_each_process(server: redis.Redis) -> None:
 
 @NEEDS_CHROMIUM
 @pytest.mark.django_db(transaction=True)
-def test_events_appear_on_the_page_as_they_are_told(live_server: Any, tmp_path: Any) -> None:
+def test_events_appear_on_the_page_as_they_are_sent(live_server: Any, tmp_path: Any) -> None:
     network(1)
     event(1)
     root = User.objects.create_superuser("root")

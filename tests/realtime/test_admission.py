@@ -13,8 +13,8 @@ from tests.settings import SERVICE
 
 
 @pytest.fixture(autouse=True)
-def nobody_yet() -> None:
-    Echo.came.clear()
+def no_sockets() -> None:
+    Echo.opened.clear()
 
 
 def settings(**values: object) -> override_settings:
@@ -57,13 +57,13 @@ ORIGINS = ("https://app.example.org", "https://*.example.net", "http://localhost
         ("https://[", 403),
     ],
 )
-def test_pages_of_other_origins_are_refused_if_there_is_a_list(origin, status):
+def test_other_origins_are_rejected_with_a_list_of_origins(origin, status):
     headers = {} if origin is None else {"origin": origin}
     with settings(WS_ALLOWED_ORIGINS=ORIGINS):
         assert run(status_of(Client(**headers))) == status
 
 
-def test_any_origin_is_good_without_a_list():
+def test_any_origin_is_accepted_without_a_list():
     assert run(status_of(Client(origin="https://anywhere.example"))) == 101
 
 
@@ -93,7 +93,7 @@ def test_a_key_can_be_required(path, headers, status):
         assert run(status_of(Client(path, **headers))) == status
 
 
-def test_a_socket_whose_clients_give_keys_in_a_message_is_not_asked_for_them():
+def test_a_socket_with_keys_in_messages_requires_none_in_the_handshake():
     class Later(Echo):
         keys_in_handshake = False
 
@@ -101,15 +101,15 @@ def test_a_socket_whose_clients_give_keys_in_a_message_is_not_asked_for_them():
         assert run(status_of(Client(kind=Later))) == 101
 
 
-def test_a_refusal_is_an_error_as_rest_has_it_and_repeats_no_key():
+def test_a_rejection_is_the_json_error_of_rest_and_repeats_no_key():
     with settings(WS_REQUIRE_KEY=True):
-        status, body = run(Client(f"/echo?{QUERY}&javascriptKey=mine").refused())
+        status, body = run(Client(f"/echo?{QUERY}&javascriptKey=mine").rejection())
     assert status == 403
     assert json.loads(body)["code"] == 262
     assert b"mine" not in body
 
 
-def test_where_the_server_cannot_answer_by_http_the_handshake_is_closed():
+def test_without_http_responses_the_handshake_is_closed():
     async def scenario() -> None:
         client = Client(origin="https://evil.org")
         client.scope["extensions"] = {}
@@ -120,10 +120,10 @@ def test_where_the_server_cannot_answer_by_http_the_handshake_is_closed():
         run(scenario())
 
 
-def test_one_address_has_so_many_connections_and_no_more_until_one_ends():
+def test_connections_of_an_address_are_limited_until_one_closes():
     async def scenario() -> None:
         first, second = [await Client(peer=("192.0.2.1", 1)).open() for _ in range(2)]
-        status, body = await Client(peer=("192.0.2.1", 2)).refused()
+        status, body = await Client(peer=("192.0.2.1", 2)).rejection()
         assert (status, json.loads(body)["code"]) == (429, 155)
         other = await Client(peer=("192.0.2.2", 1)).open()
         await first.leave()
@@ -140,7 +140,7 @@ def test_one_address_has_so_many_connections_and_no_more_until_one_ends():
 def test_addresses_of_one_ipv6_network_count_as_one():
     async def scenario() -> None:
         client = await Client(peer=("2001:db8::1", 1)).open()
-        assert (await Client(peer=("2001:db8::ffff:2", 1)).refused())[0] == 429
+        assert (await Client(peer=("2001:db8::ffff:2", 1)).rejection())[0] == 429
         other = await Client(peer=("2001:db8:0:1::1", 1)).open()
         for item in (client, other):
             await item.leave()
@@ -149,10 +149,10 @@ def test_addresses_of_one_ipv6_network_count_as_one():
         run(scenario())
 
 
-def test_ipv4_clients_of_a_dual_stack_socket_are_counted_one_by_one():
+def test_ipv4_clients_of_a_dual_stack_socket_are_counted_separately():
     async def scenario() -> None:
         client = await Client(peer=("::ffff:192.0.2.1", 1)).open()
-        assert (await Client(peer=("::ffff:192.0.2.1", 2)).refused())[0] == 429
+        assert (await Client(peer=("::ffff:192.0.2.1", 2)).rejection())[0] == 429
         other = await Client(peer=("::ffff:192.0.2.2", 1)).open()
         for opened in (client, other):
             await opened.leave()
@@ -161,17 +161,17 @@ def test_ipv4_clients_of_a_dual_stack_socket_are_counted_one_by_one():
         run(scenario())
 
 
-def test_clients_behind_our_proxy_are_told_apart_and_nobody_else_may_say_who_they_are():
+def test_only_the_trusted_proxy_may_report_client_addresses():
     async def scenario() -> None:
         # Over the proxy's own Unix socket, where there is no peer.
         stream = await Client(x_forwarded_for="203.0.113.7, 198.51.100.1").open()
-        assert Echo.came[-1].address == "198.51.100.1"
-        assert (await Client(x_forwarded_for="198.51.100.1").refused())[0] == 429
+        assert Echo.opened[-1].address == "198.51.100.1"
+        assert (await Client(x_forwarded_for="198.51.100.1").rejection())[0] == 429
         # A trusted proxy's word counts, another's doesn't.
         two = await Client(peer=("10.1.2.3", 1), x_forwarded_for="198.51.100.2").open()
-        assert Echo.came[-1].address == "198.51.100.2"
+        assert Echo.opened[-1].address == "198.51.100.2"
         three = await Client(peer=("192.0.2.9", 1), x_forwarded_for="198.51.100.3").open()
-        assert Echo.came[-1].address == "192.0.2.9"
+        assert Echo.opened[-1].address == "192.0.2.9"
         status = await status_of(Client(peer=("192.0.2.9", 1), x_forwarded_for="198.51.100.4"))
         assert status == 429
         for client in (stream, two, three):
@@ -181,10 +181,10 @@ def test_clients_behind_our_proxy_are_told_apart_and_nobody_else_may_say_who_the
         run(scenario())
 
 
-def test_a_process_has_so_many_connections_and_no_more():
+def test_connections_of_a_process_are_limited():
     async def scenario() -> None:
         clients = [await Client(peer=(f"192.0.2.{item}", 1)).open() for item in range(3)]
-        status, body = await Client(peer=("192.0.2.200", 1)).refused()
+        status, body = await Client(peer=("192.0.2.200", 1)).rejection()
         assert (status, json.loads(body)["code"]) == (503, 1)
         for client in clients:
             await client.leave()
@@ -193,7 +193,7 @@ def test_a_process_has_so_many_connections_and_no_more():
         run(scenario())
 
 
-def test_zero_is_no_limit_and_without_an_address_nobody_is_counted_together():
+def test_zero_is_no_limit_and_unknown_addresses_are_not_counted_together():
     async def scenario() -> None:
         clients = [await Client(peer=("192.0.2.1", 1)).open() for _ in range(3)]
         for client in clients:
@@ -210,7 +210,7 @@ def test_zero_is_no_limit_and_without_an_address_nobody_is_counted_together():
         run(without_address())
 
 
-def test_new_connections_of_an_address_have_a_rate():
+def test_new_connections_of_an_address_have_a_rate_limit():
     flood = {"path": "/sockets", "per": "ip", "count": 3, "window": 60, "approximate": True}
 
     async def scenario() -> list[int]:

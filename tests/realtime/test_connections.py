@@ -13,9 +13,9 @@ from tests.settings import SERVICE
 
 
 @pytest.fixture(autouse=True)
-def nobody_yet() -> None:
-    Echo.came.clear()
-    Echo.went.clear()
+def no_sockets() -> None:
+    Echo.opened.clear()
+    Echo.closed.clear()
 
 
 def limits(**values: object) -> override_settings:
@@ -25,12 +25,12 @@ def limits(**values: object) -> override_settings:
 def test_texts_are_received_and_sent_in_order():
     async def scenario() -> None:
         client = await Client().open()
-        await client.say("one", "zwei - ü", "three")
-        assert [await client.heard() for _ in range(3)] == ["one", "zwei - ü", "three"]
-        Echo.came[0].enqueue("über".encode())
-        assert await client.heard() == "über"
+        await client.send_messages("one", "zwei - ü", "three")
+        assert [await client.next_text() for _ in range(3)] == ["one", "zwei - ü", "three"]
+        Echo.opened[0].enqueue("über".encode())
+        assert await client.next_text() == "über"
         await client.leave()
-        assert Echo.went == Echo.came
+        assert Echo.closed == Echo.opened
 
     run(scenario())
 
@@ -47,11 +47,11 @@ def test_texts_are_received_and_sent_in_order():
         ("[" * 40 + '"ping"', "[" * 40 + '"ping"'),
     ],
 )
-def test_a_ping_is_answered_and_nothing_else_is_taken_for_one(messages, answer):
+def test_only_a_ping_is_answered_with_a_pong(messages, answer):
     async def scenario() -> None:
         client = await Client().open()
-        await client.say(messages)
-        assert await client.heard() == answer
+        await client.send_messages(messages)
+        assert await client.next_text() == answer
         await client.leave()
 
     run(scenario())
@@ -62,51 +62,51 @@ def test_a_ping_is_answered_and_nothing_else_is_taken_for_one(messages, answer):
     [(3, "junk"), (3, b"binary"), (3, b""), (2, b"x" * 2048)],
     ids=["nonsense", "binary", "empty binary", "large"],
 )
-def test_junk_is_ignored_within_a_budget_and_then_the_connection_is_closed(budget, kind):
+def test_invalid_messages_are_ignored_until_their_budget_is_used_up(budget, kind):
     async def scenario() -> None:
         client = await Client().open()
         if kind != b"x" * 2048:
-            await client.say(*[kind] * budget, "still here")
-            assert await client.heard() == "still here"
-        await client.say(kind)
-        assert await client.closed() == 1008
+            await client.send_messages(*[kind] * budget, "still here")
+            assert await client.next_text() == "still here"
+        await client.send_messages(kind)
+        assert await client.close_code() == 1008
 
     with limits(WS_JUNK_PER_MINUTE=budget):
         run(scenario())
 
 
-def test_pings_and_all_other_messages_have_a_limit_of_rate():
+def test_pings_and_messages_have_a_rate_limit():
     async def scenario() -> None:
         client = await Client().open()
-        await client.say(*["ping"] * 5)
-        assert [await client.heard() for _ in range(5)] == ["pong"] * 5
-        await client.say("ping")
-        assert await client.closed() == 1008
+        await client.send_messages(*["ping"] * 5)
+        assert [await client.next_text() for _ in range(5)] == ["pong"] * 5
+        await client.send_messages("ping")
+        assert await client.close_code() == 1008
 
     with limits(WS_MESSAGES_PER_MINUTE=5):
         run(scenario())
 
 
-def test_a_message_that_is_too_large_closes_the_connection():
+def test_a_message_above_the_size_limit_closes_the_connection():
     async def scenario() -> None:
         client = await Client().open()
-        await client.say("x" * 2000)
-        assert await client.heard() == "x" * 2000
-        await client.say("x" * 2001)
-        assert await client.closed() == 1009
+        await client.send_messages("x" * 2000)
+        assert await client.next_text() == "x" * 2000
+        await client.send_messages("x" * 2001)
+        assert await client.close_code() == 1009
 
     with limits(WS_MESSAGE_SIZE=2000):
         run(scenario())
 
 
-def test_after_a_close_nothing_is_sent_and_what_was_queued_is():
+def test_after_a_close_only_queued_frames_are_sent():
     async def scenario() -> None:
         client = await Client().open()
-        await client.say("bye", "more")
-        assert await client.heard() == "the last"
-        assert await client.closed() == 4001
+        await client.send_messages("bye", "more")
+        assert await client.next_text() == "the last"
+        assert await client.close_code() == 4001
         assert await client.receive_nothing()
-        assert len(Echo.went) == 1
+        assert len(Echo.closed) == 1
 
     run(scenario())
 
@@ -114,44 +114,44 @@ def test_after_a_close_nothing_is_sent_and_what_was_queued_is():
 class Waiting(Echo):
     """Answers nothing before it is let."""
 
-    begun: list[str] = []
+    started: list[str] = []
     let: asyncio.Event
 
-    async def received(self, text: str) -> None:
-        Waiting.begun.append(text)
+    async def on_message(self, text: str) -> None:
+        Waiting.started.append(text)
         await Waiting.let.wait()
         self.enqueue(text)
 
 
 @pytest.fixture
-def nothing_begun() -> None:
-    Waiting.begun.clear()
+def nothing_started() -> None:
+    Waiting.started.clear()
     Waiting.let = asyncio.Event()
 
 
-def test_what_a_client_has_said_is_dropped_when_it_is_gone(nothing_begun):
+def test_pending_messages_are_dropped_when_the_client_disconnects(nothing_started):
     async def scenario() -> None:
         client = await Client(kind=Waiting).open()
-        await client.say(*map(str, range(300)))
-        await eventually(lambda: Process.current().unanswered.total)
+        await client.send_messages(*map(str, range(300)))
+        await eventually(lambda: Process.current().pending_messages.total)
         await client.send_input({"type": "websocket.disconnect", "code": 1006})
-        await eventually(lambda: Echo.went)
+        await eventually(lambda: Echo.closed)
         Waiting.let.set()
         await client.wait(5)
-        assert Waiting.begun == ["0"]
-        assert Process.current().unanswered.total == 0
+        assert Waiting.started == ["0"]
+        assert Process.current().pending_messages.total == 0
         assert Process.current().admission.total == 0
 
     run(scenario())
 
 
-def test_a_connection_counts_until_what_it_has_asked_is_done(nothing_begun):
+def test_a_connection_counts_until_its_requests_are_finished(nothing_started):
     async def scenario() -> None:
         client = await Client(kind=Waiting).open()
-        await client.say("one")
-        await eventually(lambda: Waiting.begun)
+        await client.send_messages("one")
+        await eventually(lambda: Waiting.started)
         await client.send_input({"type": "websocket.disconnect", "code": 1006})
-        await eventually(lambda: Echo.went)
+        await eventually(lambda: Echo.closed)
         assert Process.current().admission.total == 1
         Waiting.let.set()
         await client.wait(5)
@@ -160,59 +160,59 @@ def test_a_connection_counts_until_what_it_has_asked_is_done(nothing_begun):
     run(scenario())
 
 
-def test_what_waits_for_answers_is_limited_and_then_the_connection_is_closed(nothing_begun):
+def test_too_many_pending_messages_close_the_connection(nothing_started):
     async def scenario() -> None:
         client = await Client(kind=Waiting).open()
-        await client.say("x" * 2000, *["x" * 2000] * 8)
-        await eventually(lambda: Process.current().unanswered.total > 8 * 2000)
-        await client.say("x" * 2000)
+        await client.send_messages("x" * 2000, *["x" * 2000] * 8)
+        await eventually(lambda: Process.current().pending_messages.total > 8 * 2000)
+        await client.send_messages("x" * 2000)
         message = await client.receive_output(5)
         assert (message["type"], message["code"]) == ("websocket.close", 1008)
         Waiting.let.set()
         await client.leave(1008)
-        assert Waiting.begun == ["x" * 2000]
-        assert Process.current().unanswered.total == 0
+        assert Waiting.started == ["x" * 2000]
+        assert Process.current().pending_messages.total == 0
 
     with limits(WS_MESSAGE_SIZE=2000):
         run(scenario())
 
 
-def test_what_waits_of_one_address_is_limited_and_others_may_say_more(nothing_begun):
+def test_pending_messages_of_one_address_are_limited_separately(nothing_started):
     async def scenario() -> None:
         crowd = [await Client(kind=Waiting, peer=("192.0.2.1", 1)).open() for _ in range(6)]
         for item in crowd:
-            await item.say(*["x" * 250_000] * 9)
+            await item.send_messages(*["x" * 250_000] * 9)
         for item in crowd[4:]:
             assert (await item.receive_output(5))["code"] == 1013
         Waiting.let.set()
         other = await Client(kind=Waiting, peer=("192.0.2.2", 1)).open()
-        await other.say("one", "two")
-        assert [await other.heard() for _ in range(2)] == ["one", "two"]
+        await other.send_messages("one", "two")
+        assert [await other.next_text() for _ in range(2)] == ["one", "two"]
         for item in (*crowd, other):
             await item.leave()
-        assert Process.current().unanswered.total == 0
+        assert Process.current().pending_messages.total == 0
 
     run(scenario())
 
 
-def test_for_want_of_memory_a_connection_is_closed_without_a_traceback(caplog):
+def test_a_memory_error_closes_the_connection_without_a_traceback(caplog):
     class Full(Echo):
-        async def received(self, text: str) -> None:
+        async def on_message(self, text: str) -> None:
             raise MemoryError
 
     async def scenario() -> None:
         client = await Client(kind=Full).open()
-        await client.say("one")
-        assert await client.closed() == 1013
+        await client.send_messages("one")
+        assert await client.close_code() == 1013
 
     run(scenario())
     assert not any(record.exc_info for record in caplog.records)
 
 
-def test_a_reason_is_cut_to_what_a_close_can_hold():
+def test_a_close_reason_is_cut_to_the_size_of_a_close_frame():
     async def scenario() -> None:
         client = await Client().open()
-        Echo.came[0].close_with(1008, "ü" * 200)
+        Echo.opened[0].close_with(1008, "ü" * 200)
         message = await client.receive_output(5)
         assert message["reason"] == "ü" * 60
         await client.leave(1008)
@@ -220,20 +220,20 @@ def test_a_reason_is_cut_to_what_a_close_can_hold():
     run(scenario())
 
 
-def test_a_fault_of_ours_closes_this_connection_alone():
+def test_an_internal_error_closes_only_its_connection():
     async def scenario() -> None:
         client, other = await Client().open(), await Client().open()
-        await client.say("fail")
-        assert await client.closed() == 1011
-        await other.say("still here")
-        assert await other.heard() == "still here"
+        await client.send_messages("fail")
+        assert await client.close_code() == 1011
+        await other.send_messages("still here")
+        assert await other.next_text() == "still here"
         await other.leave()
-        assert len(Echo.went) == 2
+        assert len(Echo.closed) == 2
 
     run(scenario())
 
 
-def test_who_reads_too_slowly_is_closed_and_others_are_not_delayed():
+def test_a_slow_reader_is_closed_and_others_are_not_delayed():
     async def scenario() -> None:
         may_read = asyncio.Event()
         sent: list[dict[str, object]] = []
@@ -247,15 +247,15 @@ def test_who_reads_too_slowly_is_closed_and_others_are_not_delayed():
 
         scope = {"type": "websocket", "path": "/echo", "headers": [], "query_string": b""}
         slow = asyncio.create_task(Echo.as_asgi()(scope, messages.get, send))
-        await eventually(lambda: Echo.came)
+        await eventually(lambda: Echo.opened)
         fast = await Client().open()
         frame = "x" * 10_000
         for _ in range(12):
             for socket in tuple(Process.current().sockets):
                 socket.enqueue(frame)
-            assert await fast.heard() == frame
-        assert not Echo.came[0].is_open
-        assert Echo.came[1].is_open
+            assert await fast.next_text() == frame
+        assert not Echo.opened[0].is_open
+        assert Echo.opened[1].is_open
         assert Process.current().closed == {1013: 1}
         may_read.set()
         await eventually(lambda: sent[-1]["type"] == "websocket.close")
@@ -270,7 +270,7 @@ def test_who_reads_too_slowly_is_closed_and_others_are_not_delayed():
         run(scenario())
 
 
-def test_who_sends_pages_can_wait_until_they_are_on_their_way():
+def test_drain_waits_until_queued_pages_are_sent():
     async def scenario() -> None:
         may_read = asyncio.Event()
         messages: asyncio.Queue[dict[str, object]] = asyncio.Queue()
@@ -282,8 +282,8 @@ def test_who_sends_pages_can_wait_until_they_are_on_their_way():
 
         scope = {"type": "websocket", "path": "/echo", "headers": [], "query_string": b""}
         task = asyncio.create_task(Echo.as_asgi()(scope, messages.get, send))
-        await eventually(lambda: Echo.came)
-        socket = Echo.came[0]
+        await eventually(lambda: Echo.opened)
+        socket = Echo.opened[0]
         await socket.drain()
         socket.enqueue("x" * 200_000)
         waiting = asyncio.create_task(socket.drain())
@@ -297,13 +297,13 @@ def test_who_sends_pages_can_wait_until_they_are_on_their_way():
     run(scenario())
 
 
-def test_the_query_is_decoded_and_one_that_cannot_be_is_refused():
+def test_an_undecodable_query_string_is_rejected():
     async def scenario() -> None:
         client = await Client("/echo?a=1&a=2&b=%C3%BC&empty=").open()
-        assert Echo.came[0].query == {"a": ["1", "2"], "b": ["ü"], "empty": [""]}
+        assert Echo.opened[0].query == {"a": ["1", "2"], "b": ["ü"], "empty": [""]}
         await client.leave()
         for bad in ("a=%FF", "&".join(f"p{number}=1" for number in range(101))):
-            status, body = await Client(f"/echo?{bad}").refused()
+            status, body = await Client(f"/echo?{bad}").rejection()
             assert status == 400
             assert b'"code":107' in body
 

@@ -1,4 +1,4 @@
-"""What clients ask is done fairly between addresses, within bounds, and not for who is gone."""
+"""Requests run fairly between addresses, within limits, and not for disconnected clients."""
 
 from __future__ import annotations
 
@@ -25,51 +25,53 @@ class Requester:
 
 
 @dataclass
-class Office:
-    """Requesters and what was begun for them; nothing ends before the gate is open."""
+class ThreadsHarness:
+    """Requesters and what was started for them; nothing ends before the gate is open."""
 
     threads: FairThreads
     gate: threading.Event = field(default_factory=threading.Event)
-    begun: list[str] = field(default_factory=list)
+    started: list[str] = field(default_factory=list)
 
-    def ask(self, *addresses: str) -> list[asyncio.Task[str]]:
-        return [self.ask_for(Requester(address)) for address in addresses]
+    def submit(self, *addresses: str) -> list[asyncio.Task[str]]:
+        return [self.submit_for(Requester(address)) for address in addresses]
 
-    def ask_for(self, requester: Requester) -> asyncio.Task[str]:
+    def submit_for(self, requester: Requester) -> asyncio.Task[str]:
         return asyncio.create_task(self.threads.run_for(requester, self._work(requester.address)))
 
     def _work(self, address: str) -> Callable[[], str]:
         def work() -> str:
-            self.begun.append(address)
+            self.started.append(address)
             assert self.gate.wait(PATIENCE)
             return address
 
         return work
 
 
-def scenario(test: Callable[[Office], Awaitable[None]], count: int = 4, **bounds: int) -> None:
+def scenario(
+    test: Callable[[ThreadsHarness], Awaitable[None]], count: int = 4, **bounds: int
+) -> None:
     async def whole() -> None:
-        office = Office(FairThreads("test-fair", count, **bounds))
+        harness = ThreadsHarness(FairThreads("test-fair", count, **bounds))
         try:
             async with asyncio.timeout(PATIENCE):
-                await test(office)
+                await test(harness)
         finally:
-            office.gate.set()
-            await office.threads.close()
+            harness.gate.set()
+            await harness.threads.close()
 
     asyncio.run(whole())
 
 
-def test_an_address_has_half_of_the_threads_at_most_and_others_never_wait_for_it():
-    async def test(office: Office) -> None:
-        flood = office.ask(*["flood"] * 50)
-        await eventually(lambda: len(office.begun) == 2)
-        other = office.ask("other")
-        await eventually(lambda: office.begun == ["flood", "flood", "other"])
+def test_an_address_has_at_most_half_of_the_threads():
+    async def test(harness: ThreadsHarness) -> None:
+        flood = harness.submit(*["flood"] * 50)
+        await eventually(lambda: len(harness.started) == 2)
+        other = harness.submit("other")
+        await eventually(lambda: harness.started == ["flood", "flood", "other"])
         # The last thread is for an address that has none.
-        more = office.ask("other", "third")
-        await eventually(lambda: office.begun == ["flood", "flood", "other", "third"])
-        office.gate.set()
+        more = harness.submit("other", "third")
+        await eventually(lambda: harness.started == ["flood", "flood", "other", "third"])
+        harness.gate.set()
         assert await asyncio.gather(*flood, *other, *more) == [
             *["flood"] * 50,
             "other",
@@ -80,104 +82,104 @@ def test_an_address_has_half_of_the_threads_at_most_and_others_never_wait_for_it
     scenario(test)
 
 
-def test_addresses_have_their_turns():
-    async def test(office: Office) -> None:
-        first = office.ask("flood")
-        await eventually(lambda: office.begun)
-        other_answers = office.ask(*["flood"] * 50, "other", "third", "third")
-        await eventually(lambda: office.threads.waiting == 53)
-        office.gate.set()
+def test_addresses_take_turns():
+    async def test(harness: ThreadsHarness) -> None:
+        first = harness.submit("flood")
+        await eventually(lambda: harness.started)
+        other_answers = harness.submit(*["flood"] * 50, "other", "third", "third")
+        await eventually(lambda: harness.threads.waiting == 53)
+        harness.gate.set()
         await asyncio.gather(*first, *other_answers)
-        assert office.begun.index("other") <= 2
-        assert [place for place, item in enumerate(office.begun) if item == "third"][-1] <= 6
+        assert harness.started.index("other") <= 2
+        assert [place for place, item in enumerate(harness.started) if item == "third"][-1] <= 6
 
     scenario(test, count=1)
 
 
-def test_addresses_of_one_network_are_one():
-    async def test(office: Office) -> None:
-        office.ask("2001:db8::1", "2001:db8::2", "2001:db8::3")
-        await eventually(lambda: len(office.begun) == 2)
-        office.ask("2001:db8:0:1::1")
-        await eventually(lambda: office.begun[2:] == ["2001:db8:0:1::1"])
+def test_addresses_of_one_network_share_a_turn():
+    async def test(harness: ThreadsHarness) -> None:
+        harness.submit("2001:db8::1", "2001:db8::2", "2001:db8::3")
+        await eventually(lambda: len(harness.started) == 2)
+        harness.submit("2001:db8:0:1::1")
+        await eventually(lambda: harness.started[2:] == ["2001:db8:0:1::1"])
 
     scenario(test)
 
 
-def test_what_waits_for_who_is_gone_is_never_begun():
-    async def test(office: Office) -> None:
-        office.ask("one", "one")
-        await eventually(lambda: len(office.begun) == 2)
+def test_requests_of_a_disconnected_requester_never_start():
+    async def test(harness: ThreadsHarness) -> None:
+        harness.submit("one", "one")
+        await eventually(lambda: len(harness.started) == 2)
         gone, here = Requester("one"), Requester("one")
-        dropped = [office.ask_for(gone) for _ in range(20)]
-        task = office.ask_for(here)
-        await eventually(lambda: office.threads.waiting == 21)
+        dropped = [harness.submit_for(gone) for _ in range(20)]
+        task = harness.submit_for(here)
+        await eventually(lambda: harness.threads.waiting == 21)
         gone.is_open = False
-        office.threads.drop(gone)
-        dropped.append(office.ask_for(gone))
+        harness.threads.drop_requests(gone)
+        dropped.append(harness.submit_for(gone))
         await asyncio.wait(dropped)
         assert all(item.cancelled() for item in dropped)
-        office.gate.set()
+        harness.gate.set()
         assert await task == "one"
-        assert len(office.begun) == 3
+        assert len(harness.started) == 3
 
     scenario(test)
 
 
-def test_who_stops_waiting_takes_no_thread():
-    async def test(office: Office) -> None:
-        office.ask("one")
-        await eventually(lambda: office.begun)
-        waiting = office.ask("one", "one")
-        await eventually(lambda: office.threads.waiting == 2)
+def test_a_cancelled_request_takes_no_thread():
+    async def test(harness: ThreadsHarness) -> None:
+        harness.submit("one")
+        await eventually(lambda: harness.started)
+        waiting = harness.submit("one", "one")
+        await eventually(lambda: harness.threads.waiting == 2)
         waiting[0].cancel()
-        office.gate.set()
+        harness.gate.set()
         assert await waiting[1] == "one"
-        assert len(office.begun) == 2
+        assert len(harness.started) == 2
 
     scenario(test, count=1)
 
 
-def test_what_fails_fails_for_its_requester_and_frees_the_thread():
-    async def test(office: Office) -> None:
+def test_an_error_reaches_its_requester_and_frees_the_thread():
+    async def test(harness: ThreadsHarness) -> None:
         def fail() -> None:
             raise MemoryError
 
         for _ in range(10):
             with pytest.raises(MemoryError):
-                await office.threads.run_for(Requester("one"), fail)
-        office.gate.set()
-        assert await office.ask("one")[0] == "one"
+                await harness.threads.run_for(Requester("one"), fail)
+        harness.gate.set()
+        assert await harness.submit("one")[0] == "one"
 
     scenario(test)
 
 
 @pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt])
-def test_code_that_ends_its_process_elsewhere_fails_for_its_requester(error: type[BaseException]):
+def test_a_system_exit_is_an_error_for_its_requester(error: type[BaseException]):
     """As ``sys.exit()`` in a trigger: the event loop would end with it."""
 
     def work() -> None:
         raise error
 
-    async def test(office: Office) -> None:
+    async def test(harness: ThreadsHarness) -> None:
         with pytest.raises(RuntimeError, match=error.__name__):
-            await office.threads.run_for(Requester("one"), work)
+            await harness.threads.run_for(Requester("one"), work)
 
     scenario(test, count=1)
 
 
-def test_too_much_that_waits_is_refused():
-    async def test(office: Office) -> None:
-        office.ask("one")
-        await eventually(lambda: office.begun)
-        office.ask("one", "one", "one")
-        await eventually(lambda: office.threads.waiting == 3)
+def test_too_many_waiting_requests_are_rejected():
+    async def test(harness: ThreadsHarness) -> None:
+        harness.submit("one")
+        await eventually(lambda: harness.started)
+        harness.submit("one", "one", "one")
+        await eventually(lambda: harness.threads.waiting == 3)
         with pytest.raises(TooManyAtOnce):
-            await office.ask("one")[0]
-        office.ask("two", "two")
-        await eventually(lambda: office.threads.waiting == 5)
+            await harness.submit("one")[0]
+        harness.submit("two", "two")
+        await eventually(lambda: harness.threads.waiting == 5)
         with pytest.raises(Overloaded):
-            await office.ask("three")[0]
+            await harness.submit("three")[0]
 
     scenario(test, count=1, most=5, most_of_address=3)
 
@@ -185,26 +187,26 @@ def test_too_much_that_waits_is_refused():
 # -- bytes ----------------------------------------------------------------------------------------
 
 
-def test_an_address_holds_its_share_and_leaves_the_rest_to_others():
+def test_the_share_of_an_address_is_limited():
     shares = Shares("Texts", 100, 40)
-    shares.take("192.0.2.1", 40)
+    shares.reserve("192.0.2.1", 40)
     with pytest.raises(RateLimited, match="Texts of this address"):
-        shares.take("192.0.2.1", 1)
-    shares.take("192.0.2.1", 30, instead_of=40)
-    shares.give_back("192.0.2.1", 40)
-    shares.take("192.0.2.1", 10)
-    shares.take("192.0.2.2", 40)
+        shares.reserve("192.0.2.1", 1)
+    shares.reserve("192.0.2.1", 30, replacing=40)
+    shares.release("192.0.2.1", 40)
+    shares.reserve("192.0.2.1", 10)
+    shares.reserve("192.0.2.2", 40)
     with pytest.raises(ServiceUnavailable, match="Texts of all clients"):
-        shares.take("192.0.2.3", 21)
-    shares.take("192.0.2.3", 20)
+        shares.reserve("192.0.2.3", 21)
+    shares.reserve("192.0.2.3", 20)
     assert shares.total == 100
     for address, size in (("192.0.2.1", 40), ("192.0.2.2", 40), ("192.0.2.3", 20)):
-        shares.give_back(address, size)
+        shares.release(address, size)
     assert shares.total == 0
 
 
-def test_without_an_address_only_the_whole_counts():
+def test_without_an_address_only_the_total_is_limited():
     shares = Shares("Texts", 100, 40)
-    shares.take("", 100)
+    shares.reserve("", 100)
     with pytest.raises(ServiceUnavailable, match="Texts of all clients"):
-        shares.take("", 1)
+        shares.reserve("", 1)

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from realtime.process.garbage import search_seldom
+from realtime.process.garbage import collect_rarely
 
 MANY = 2_500_000  # objects, more than what sets off a search
 
 
-class Dead:
+class Garbage:
     """A connection that is gone, and refers to itself."""
 
     def __init__(self, number_of_objects: int) -> None:
@@ -23,7 +23,7 @@ class Dead:
 
 
 @pytest.fixture(autouse=True)
-def as_before() -> Iterator[None]:
+def restored_gc_settings() -> Iterator[None]:
     """The search for garbage is a matter of the whole process."""
     thresholds = gc.get_threshold()
     yield
@@ -38,7 +38,7 @@ def searches() -> int:
 
 
 class Counted:
-    """A process with 8,000 connections, which knows how often it was asked for them."""
+    """A process with 8,000 connections, which counts how often they are read."""
 
     ended = 0
     looks = 0
@@ -49,12 +49,12 @@ class Counted:
         return range(8_000)
 
 
-async def _dead_is_found(ended: int, size: int) -> bool:
+async def _garbage_is_collected(ended: int, size: int) -> bool:
     """Whether a dead object is given back, after so many connections have ended."""
     process = Counted()
-    searching = asyncio.create_task(search_seldom(process, look=0.001))
-    await asyncio.sleep(0)  # it has begun
-    dead = weakref.ref(Dead(size))
+    searching = asyncio.create_task(collect_rarely(process, interval=0.001))
+    await asyncio.sleep(0)  # let it start
+    dead = weakref.ref(Garbage(size))
     process.ended, observed = ended, process.looks
     async with asyncio.timeout(30):
         while process.looks < observed + 20 and dead() is not None:
@@ -63,26 +63,26 @@ async def _dead_is_found(ended: int, size: int) -> bool:
     return dead() is None
 
 
-def test_what_many_connections_left_behind_is_found() -> None:
-    assert asyncio.run(_dead_is_found(ended=2_000, size=10))
+def test_garbage_of_many_closed_connections_is_collected() -> None:
+    assert asyncio.run(_garbage_is_collected(ended=2_000, size=10))
 
 
-def test_nothing_is_searched_after_few_have_ended() -> None:
+def test_no_full_collection_runs_after_few_closed_connections() -> None:
     before = searches()
-    assert not asyncio.run(_dead_is_found(ended=1_999, size=10))
+    assert not asyncio.run(_garbage_is_collected(ended=1_999, size=10))
     assert searches() == before + 1  # before it left out what is loaded
 
 
-def test_everything_is_searched_after_many_objects() -> None:
-    assert asyncio.run(_dead_is_found(ended=0, size=MANY))
+def test_a_full_collection_runs_after_many_new_objects() -> None:
+    assert asyncio.run(_garbage_is_collected(ended=0, size=MANY))
 
 
 async def _left_out() -> int:
-    searching = asyncio.create_task(search_seldom(Counted()))
+    searching = asyncio.create_task(collect_rarely(Counted()))
     await asyncio.sleep(0)
     searching.cancel()
     return gc.get_freeze_count()
 
 
-def test_what_was_loaded_is_left_out() -> None:
+def test_loaded_modules_are_excluded_from_collections() -> None:
     assert asyncio.run(_left_out()) > 100_000

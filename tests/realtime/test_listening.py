@@ -28,16 +28,16 @@ async def sql(text: str, *values: object) -> None:
     await asyncio.to_thread(thread.join)
 
 
-class Woken:
+class Recorder:
     def __init__(self, listener: Listener, channel: str) -> None:
         self.by: list[str | None] = []
         self.end = listener.subscribe(channel, self.by.append)
 
 
-def test_whoever_asked_is_woken_by_the_channel_it_asked_for():
+def test_a_subscriber_is_woken_only_by_its_channel():
     async def scenario() -> None:
         listener = Process.current().listener
-        item, other = Woken(listener, "one"), Woken(listener, "other")
+        item, other = Recorder(listener, "one"), Recorder(listener, "other")
         await eventually(lambda: item.by and other.by)
         assert (item.by, other.by) == ([None], [None])
         await sql("SELECT pg_notify('one', %s)", "1 2")
@@ -52,12 +52,12 @@ def test_whoever_asked_is_woken_by_the_channel_it_asked_for():
     run(scenario())
 
 
-def test_a_channel_is_listened_to_while_others_are():
+def test_a_channel_can_be_added_while_listening():
     async def scenario() -> None:
         listener = Process.current().listener
-        item = Woken(listener, "one")
+        item = Recorder(listener, "one")
         await eventually(lambda: item.by)
-        late = Woken(listener, 'odd "name"; --')
+        late = Recorder(listener, 'odd "name"; --')
         await eventually(lambda: late.by)
         await sql("SELECT pg_notify(%s, 'here')", 'odd "name"; --')
         await eventually(lambda: len(late.by) > 1)
@@ -67,12 +67,12 @@ def test_a_channel_is_listened_to_while_others_are():
     run(scenario())
 
 
-def test_nothing_that_was_committed_before_the_first_waking_has_to_be_missed():
+def test_commits_before_the_first_wakeup_are_not_missed():
     """Who is woken with None reads; each later notification wakes it again."""
 
     async def scenario() -> None:
         listener = Process.current().listener
-        woken = Woken(listener, "channel")
+        woken = Recorder(listener, "channel")
         await eventually(lambda: woken.by)
         for number in range(20):
             await sql("SELECT pg_notify('channel', %s)", str(number))
@@ -82,10 +82,10 @@ def test_nothing_that_was_committed_before_the_first_waking_has_to_be_missed():
     run(scenario())
 
 
-def test_a_lost_connection_is_made_again_and_everybody_is_woken():
+def test_after_a_reconnect_all_subscribers_are_woken():
     async def scenario() -> None:
         listener = Process.current().listener
-        woken = Woken(listener, "channel")
+        woken = Recorder(listener, "channel")
         await eventually(lambda: woken.by)
         await sql(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
@@ -102,15 +102,15 @@ def test_a_lost_connection_is_made_again_and_everybody_is_woken():
     run(scenario())
 
 
-def test_whoever_fails_when_it_is_woken_keeps_nobody_else_from_it():
+def test_a_failing_subscriber_does_not_affect_others():
     async def scenario() -> None:
         listener = Process.current().listener
 
         def fail(payload: str | None) -> None:
-            raise ValueError("as it was told")
+            raise ValueError("requested failure")
 
         listener.subscribe("channel", fail)
-        woken = Woken(listener, "channel")
+        woken = Recorder(listener, "channel")
         await eventually(lambda: woken.by)
         await sql("SELECT pg_notify('channel', 'x')")
         await eventually(lambda: len(woken.by) > 1)

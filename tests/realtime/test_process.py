@@ -14,7 +14,7 @@ from tests.realtime.in_process import Client, eventually, run
 
 
 class Worker:
-    """A part that does what ``next`` says: run on, fail, end."""
+    """A part that continues, fails or returns, according to ``next``."""
 
     name = "worker"
     makes = 0
@@ -29,7 +29,7 @@ class Worker:
         type(self).runs += 1
         match self.next:
             case "fail":
-                raise ValueError("as it was told")
+                raise ValueError("requested failure")
             case "end":
                 return
             case "cancel":
@@ -48,7 +48,7 @@ def worker() -> type[Worker]:
     return type("Own", (Worker,), {})
 
 
-def test_a_part_is_made_once_and_ends_with_the_process(worker):
+def test_a_part_is_created_once_and_stops_with_the_process(worker):
     async def scenario() -> None:
         process = Process.current()
         assert process is Process.current()
@@ -64,7 +64,7 @@ def test_a_part_is_made_once_and_ends_with_the_process(worker):
 
 
 @pytest.mark.slow
-def test_a_part_that_ends_is_run_again_and_the_process_is_not_ready_meanwhile():
+def test_a_failed_part_is_restarted_and_the_process_is_not_ready_meanwhile():
     ways = ("fail", "end", "cancel")
     workers = {how: type(how, (Worker,), {"next": how, "name": how}) for how in ways}
 
@@ -84,12 +84,12 @@ def test_a_part_that_ends_is_run_again_and_the_process_is_not_ready_meanwhile():
     run(scenario())
 
 
-def test_a_process_that_stops_sends_its_clients_elsewhere_and_lets_nobody_in():
+def test_a_stopping_process_closes_its_clients_and_rejects_new_ones():
     async def scenario() -> None:
         process = Process.current()
         clients = [await Client().open() for _ in range(3)]
         stopping = asyncio.create_task(process.stop())
-        assert [await client.closed() for client in clients] == [1001] * 3
+        assert [await client.close_code() for client in clients] == [1001] * 3
         await stopping
         assert not process.sockets
         assert process.admission.is_closed
@@ -97,7 +97,7 @@ def test_a_process_that_stops_sends_its_clients_elsewhere_and_lets_nobody_in():
     run(scenario())
 
 
-def test_a_process_reports_its_state_until_it_ends():
+def test_a_process_reports_its_state_until_it_stops():
     async def scenario() -> None:
         process = Process.current()
         client = await Client().open()
@@ -117,11 +117,11 @@ def test_a_process_reports_its_state_until_it_ends():
     run(scenario())
 
 
-def test_a_redis_that_is_away_stops_nobody():
+def test_an_unreachable_redis_stops_no_socket():
     async def scenario() -> None:
         client = await Client().open()
-        await client.say("here")
-        assert await client.heard() == "here"
+        await client.send_messages("here")
+        assert await client.next_text() == "here"
         assert Process.current().is_ready
         await client.leave()
 

@@ -41,34 +41,34 @@ def process(tmp_path_factory: pytest.TempPathFactory, django_db_setup: None) -> 
 
 
 def count(process: Serving) -> int:
-    """How many clients are connected apart from the one that asks."""
+    """Return the number of connected clients, without the requesting one."""
     with process.connect("/echo") as client:
         client.send("count")
         return int(client.recv(20)) - 1
 
 
-def test_it_is_alive_and_ready_and_serves_nothing_else_over_http(process):
-    assert process.ask("/health") == (200, b'{"status":"ok"}')
-    eventually(lambda: process.ask("/ready")[0] == 200)
-    assert process.ask("/api/classes/Game")[0] == 404
+def test_only_health_and_readiness_are_served_over_http(process):
+    assert process.http_get("/health") == (200, b'{"status":"ok"}')
+    eventually(lambda: process.http_get("/ready")[0] == 200)
+    assert process.http_get("/api/classes/Game")[0] == 404
 
 
 @pytest.mark.parametrize("path", ["/ws", "/ws/", "/livequery", "/livequery/", "/api", "/api/"])
-def test_sockets_are_where_clients_look_for_them(process, path):
+def test_sockets_are_served_at_the_documented_paths(process, path):
     with process.connect(path) as client:
         client.send("ping")
         assert client.recv(20) == "pong"
 
 
 @pytest.mark.parametrize("path", ["/", "/ws/more", "/wsx", "/api/classes"])
-def test_there_is_no_socket_elsewhere(process, path):
+def test_other_paths_serve_no_socket(process, path):
     with pytest.raises(InvalidStatus) as refused:
         process.connect(path)
     assert refused.value.response.status_code == 404
     assert json.loads(refused.value.response.body)["code"] == 108
 
 
-def test_a_refusal_has_its_status_and_an_error_as_rest_has_it(process):
+def test_a_rejected_handshake_has_a_status_and_the_json_error_of_rest(process):
     with pytest.raises(InvalidStatus) as refused:
         process.connect("/ws", origin="https://evil.example")
     answer = refused.value.response
@@ -77,7 +77,7 @@ def test_a_refusal_has_its_status_and_an_error_as_rest_has_it(process):
     assert answer.headers["content-type"] == "application/json"
 
 
-def test_the_address_is_the_one_that_the_proxy_tells_and_has_so_many_connections(process):
+def test_connections_are_limited_by_the_address_that_the_proxy_reports(process):
     clients = [process.connect("/echo", address="1.2.3.4, 198.51.100.7") for _ in range(3)]
     clients[0].send("address")
     assert clients[0].recv(20) == "198.51.100.7"
@@ -89,14 +89,14 @@ def test_the_address_is_the_one_that_the_proxy_tells_and_has_so_many_connections
         client.close()
 
 
-def test_nothing_is_compressed(process):
+def test_messages_are_not_compressed(process):
     client = RawClient(process.socket)
     assert b" 101 " in client.head
     assert b"extensions" not in client.head.lower()
     client.socket.close()
 
 
-def test_a_message_that_is_too_large_closes_the_connection(process):
+def test_a_message_above_the_size_limit_closes_the_connection(process):
     with process.connect("/echo") as client:
         client.send("x" * 2000)
         assert client.recv(20) == "x" * 2000
@@ -110,7 +110,7 @@ def test_a_message_that_is_too_large_closes_the_connection(process):
         assert close_code(client) == 1009
 
 
-def test_empty_fragments_without_end_close_the_connection(process):
+def test_endless_empty_fragments_close_the_connection(process):
     client = RawClient(process.socket)
     client.send(TEXT, b"x", last=False)
     for _ in range(1_001):
@@ -119,7 +119,7 @@ def test_empty_fragments_without_end_close_the_connection(process):
     client.socket.close()
 
 
-def test_pings_without_end_close_the_connection(process):
+def test_endless_pings_close_the_connection(process):
     client = RawClient(process.socket)
     with pytest.raises(OSError, match=r"."):  # noqa: PT012
         for _ in range(200_000):
@@ -128,14 +128,14 @@ def test_pings_without_end_close_the_connection(process):
 
 
 @pytest.mark.slow
-def test_who_answers_no_ping_is_cut_off(process):
+def test_a_client_that_answers_no_ping_is_disconnected(process):
     client = RawClient(process.socket)
     client.read()
     assert eventually(lambda: count(process) == 0)
     client.socket.close()
 
 
-def test_a_client_that_does_not_read_is_closed_and_no_other_waits_for_it(process):
+def test_a_client_that_does_not_read_is_closed_and_delays_no_other(process):
     eventually(lambda: count(process) == 0)
     slow = RawClient(process.socket)
     with process.connect("/echo") as fast:
@@ -150,7 +150,7 @@ def test_a_client_that_does_not_read_is_closed_and_no_other_waits_for_it(process
     eventually(lambda: count(process) == 0)
 
 
-def test_only_its_own_account_reaches_its_socket_and_files_are_as_many_as_the_system_allows(
+def test_only_its_account_reaches_the_socket_and_the_file_limit_is_raised(
     process,
 ):
     assert stat.S_IMODE(os.stat(process.socket).st_mode) == 0o600
@@ -158,7 +158,7 @@ def test_only_its_own_account_reaches_its_socket_and_files_are_as_many_as_the_sy
     assert soft == hard
 
 
-def test_who_goes_while_it_is_answered_is_noticed_and_what_it_said_is_dropped(process):
+def test_a_disconnect_during_a_request_is_noticed_and_pending_messages_are_dropped(process):
     def waits() -> int:
         with process.connect("/echo") as client:
             client.send("waits")
@@ -179,7 +179,7 @@ def test_who_goes_while_it_is_answered_is_noticed_and_what_it_said_is_dropped(pr
 
 
 @pytest.mark.slow
-def test_a_process_that_is_told_to_stop_sends_its_clients_elsewhere_and_ends_soon(tmp_path):
+def test_a_terminated_process_closes_its_clients_and_ends_soon(tmp_path):
     with serving(tmp_path, ECHO) as process:
         clients = [process.connect(path) for path in ("/ws", "/livequery", "/echo", "/echo")]
         # One that reads nothing, and has something waiting for it.
@@ -193,7 +193,7 @@ def test_a_process_that_is_told_to_stop_sends_its_clients_elsewhere_and_ends_soo
 
 
 @pytest.mark.slow
-def test_several_processes_serve_one_address_and_one_that_dies_is_replaced(tmp_path):
+def test_several_processes_share_one_address_and_a_dead_one_is_replaced(tmp_path):
     with serving(tmp_path, REALTIME_WORKERS="2") as process:
         full = psutil.Process(process.process.pid)
 
@@ -227,7 +227,7 @@ def test_several_processes_serve_one_address_and_one_that_dies_is_replaced(tmp_p
     ],
     ids=["no HTTP", "bytes", "no key", "version", "path", "header", "body"],
 )
-def test_a_handshake_that_is_none_gets_no_socket(process, message):
+def test_an_invalid_handshake_is_rejected(process, message):
     with socket.socket(socket.AF_UNIX) as client:
         client.settimeout(20)
         client.connect(str(process.socket))
@@ -239,7 +239,7 @@ def test_a_handshake_that_is_none_gets_no_socket(process, message):
                 answer += piece
     assert b" 101 " not in answer
     assert b"Traceback" not in answer
-    assert process.ask("/health")[0] == 200
+    assert process.http_get("/health")[0] == 200
 
 
 @pytest.mark.parametrize(

@@ -432,7 +432,7 @@ NO_MESSAGES = (
 )
 
 
-def test_what_is_no_message_is_refused(realtime, game):
+def test_text_that_is_not_a_message_is_rejected(realtime, game):
     for text in NO_MESSAGES:
         subscriber = realtime.subscriber()
         subscriber.say_text(text)

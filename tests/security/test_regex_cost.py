@@ -73,7 +73,7 @@ def test_a_costly_pattern_is_refused_for_live_queries():
     request = LiveQuery(class_name="Game", where={"name": {"$regex": COSTLY}})
     for as_master in (False, True):
         with pytest.raises(InvalidQuery, match="too large"):
-            requests.question(request, as_master=as_master)
+            requests.parse_query(request, as_master=as_master)
 
 
 def test_a_query_has_a_limited_number_of_patterns():

@@ -1,4 +1,4 @@
-// Events as they are told, on the admin's page of the live channel: the page is a client of /ws
+// Events as they are sent, on the admin's page of the live channel: the page is a client of /ws
 // like any other, and goes on after the last message that it has seen.
 "use strict";
 
@@ -17,20 +17,20 @@
     return made;
   };
 
-  const show = (told) => {
+  const show = (message) => {
     const row = table.insertRow(0);
-    cell(row, told.networkId);
-    cell(row, told.blockNumber, "sv-number");
-    cell(row, told.contractName);
-    const event = cell(row, told.event);
-    if (told.removed) {
+    cell(row, message.networkId);
+    cell(row, message.blockNumber, "sv-number");
+    cell(row, message.contractName);
+    const event = cell(row, message.event);
+    if (message.removed) {
       const mark = document.createElement("span");
       mark.className = "sv-level sv-level-warning";
       mark.textContent = "removed";
       event.append(" ", mark);
     }
-    cell(row, JSON.stringify(told.data), "sv-said");
-    cell(row, told.transactionHash, "sv-event");
+    cell(row, JSON.stringify(message.data), "sv-said");
+    cell(row, message.transactionHash, "sv-event");
     while (table.rows.length > most) table.deleteRow(-1);
   };
 
@@ -44,9 +44,9 @@
       state.textContent = "Connected: what is told appears here.";
     };
     socket.onmessage = ({ data }) => {
-      const told = JSON.parse(data);
-      if (told.id) since = told.id;
-      if (told.transactionHash) show(told);
+      const message = JSON.parse(data);
+      if (message.id) since = message.id;
+      if (message.transactionHash) show(message);
     };
     socket.onclose = () => {
       state.textContent = "Not connected to /ws from here; trying again.";

@@ -312,4 +312,4 @@ class MixedLoad(Load):
     def has_every_event(self) -> bool:
         """Whether ``/ws`` has delivered every event of the chain once, in order. For the end, when
         nothing is mined any more."""
-        return self.listener.told == [*range(self.mined)]
+        return self.listener.tokens == [*range(self.mined)]

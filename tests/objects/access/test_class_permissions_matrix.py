@@ -142,7 +142,7 @@ def test_user_fields_open_all_reads_or_all_writes(docs, fields, reads, writes):
         assert outcome(lambda p=principal: service.create(p, "Doc", {})) == NO
 
 
-def test_pointer_permissions_and_access_lists_both_have_to_allow():
+def test_pointer_permissions_and_access_lists_must_both_allow():
     make("Doc", owner=user(OWNER), ACL={"role:Team": {"read": True, "write": True}})
     permit("Doc", **PUBLIC | {"find": {"pointerFields": ["owner"]}})
     assert find(OWNER, "Doc") == []

@@ -159,7 +159,7 @@ def test_permissions_that_say_nothing_are_for_the_master_key(people, docs, send)
             assert reply.json["error"] == expected or action == "count"
 
 
-def test_who_has_to_log_in_is_told_so(people, docs, send):
+def test_a_rejection_says_that_logging_in_is_required(people, docs, send):
     permit("Doc", **{action: {"requiresAuthentication": True} for action in ACTIONS})
     for method, body in (("GET", None), ("PUT", {"name": "x"}), ("DELETE", None)):
         reply = send(people["client"], method, f"/classes/Doc/{docs['own']}", body)

@@ -240,7 +240,7 @@ def test_installations_are_listed_and_removed_by_the_master_key(people, send, ro
 
 
 @pytest.mark.parametrize("class_name", sorted(MASTER_ONLY_CLASSES))
-def test_the_services_own_classes_are_closed_whatever_their_permissions(people, class_name):
+def test_internal_classes_are_closed_regardless_of_their_permissions(people, class_name):
     doc = stored_or_named(class_name)
     permit(class_name, **PUBLIC)
     to = pointer(class_name, doc)

@@ -159,7 +159,7 @@ def test_a_question_about_what_is_hidden_from_whom_the_object_names_is_refused(d
     assert len(find(CLIENT, "Doc", where={"secret.word": "s"})) == 2
 
 
-def test_a_question_that_only_some_objects_would_answer_is_refused(docs):
+def test_a_query_by_a_field_that_some_objects_hide_is_rejected(docs):
     protect({"*": SECRET, "userField:owner": []})
     with pytest.raises(OperationForbidden):
         find(OWNER, "Doc", where={"secret.word": "s"})

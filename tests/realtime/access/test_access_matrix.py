@@ -44,7 +44,7 @@ def docs():
     }
 
 
-def test_an_object_is_shown_to_its_readers_and_to_nobody_else():
+def test_an_object_is_shown_only_to_its_readers():
     objects = {
         name: stored(make("Doc", **({} if acl is None else {"ACL": acl})))
         for name, (acl, _, _) in LISTS.items()
@@ -52,7 +52,7 @@ def test_an_object_is_shown_to_its_readers_and_to_nobody_else():
     for caller, principal in CALLERS.items():
         observed = access(principal)
         for name, (_, readers, _) in LISTS.items():
-            assert observed.readable(objects[name]) == (caller in readers), (caller, name)
+            assert observed.can_read(objects[name]) == (caller in readers), (caller, name)
 
 
 def watched(principal, doc):
@@ -61,12 +61,12 @@ def watched(principal, doc):
     return (
         got
         if got != YES
-        else (YES if access(principal, objectId=doc["objectId"]).readable(doc) else "not found")
+        else (YES if access(principal, objectId=doc["objectId"]).can_read(doc) else "not found")
     )
 
 
 @pytest.mark.parametrize(("rule", "expected"), RULES.values(), ids=RULES)
-def test_what_may_be_found_may_be_waited_for(docs, rule, expected):
+def test_find_permission_allows_a_subscription(docs, rule, expected):
     permit("Doc", **PUBLIC | {"find": rule})
     objects = {which: stored(doc) for which, doc in docs.items()}
     for caller, principal in CALLERS.items():
@@ -75,12 +75,12 @@ def test_what_may_be_found_may_be_waited_for(docs, rule, expected):
         assert got == (YES if item == "not found" else item), caller
         if got == YES:
             for which, obj in objects.items():
-                readable = access(principal).readable(obj)
+                readable = access(principal).can_read(obj)
                 assert readable == (may(caller, expected, which) == YES), (caller, which)
 
 
 @pytest.mark.parametrize(("rule", "expected"), RULES.values(), ids=RULES)
-def test_what_may_be_got_may_be_waited_for_by_its_id(docs, rule, expected):
+def test_get_permission_allows_a_subscription_by_object_id(docs, rule, expected):
     permit("Doc", **PUBLIC | {"find": {}, "get": rule})
     for caller, principal in CALLERS.items():
         for which, doc in docs.items():
@@ -90,35 +90,35 @@ def test_what_may_be_got_may_be_waited_for_by_its_id(docs, rule, expected):
 
 
 @pytest.mark.parametrize("fields", [{"readUserFields": ["owner"]}, {"readUserFields": ["team"]}])
-def test_user_fields_open_a_class_to_whom_they_name(docs, fields):
+def test_user_fields_open_a_class_to_the_named_users(docs, fields):
     permit("Doc", **fields)
     for caller, principal in CALLERS.items():
         for which, doc in docs.items():
             expected = caller in MASTERS or (caller, which) == ("owner", "own")
-            assert access(principal).readable(stored(doc)) == expected, (caller, which)
+            assert access(principal).can_read(stored(doc)) == expected, (caller, which)
 
 
-def test_pointer_permissions_and_access_lists_both_have_to_allow(docs):
+def test_pointer_permissions_and_access_lists_must_both_allow(docs):
     permit("Doc", **PUBLIC | {"find": {"pointerFields": ["owner"]}})
     doc = stored(make("Doc", owner=user(OWNER), ACL={"role:Team": {"read": True}}))
-    assert [name for name, p in CALLERS.items() if access(p).readable(doc)] == ["master", "reader"]
+    assert [name for name, p in CALLERS.items() if access(p).can_read(doc)] == ["master", "reader"]
 
 
 @pytest.mark.parametrize(("groups", "own", "other"), GROUPS.values(), ids=GROUPS)
-def test_a_protected_field_is_shown_to_those_who_may_see_it(docs, groups, own, other):
+def test_a_protected_field_is_shown_only_to_permitted_callers(docs, groups, own, other):
     permit("Doc", **PUBLIC, protectedFields=groups)
     objects = {which: stored(doc) for which, doc in docs.items()}
     for caller, principal in CALLERS.items():
         observed = access(principal)
-        assert ("secret" in observed.shown(objects["own"])) == (caller in own), caller
-        assert ("secret" in observed.shown(objects["other"])) == (caller in other), caller
-        page = observed.shown(objects["own"])
+        assert ("secret" in observed.redact(objects["own"])) == (caller in own), caller
+        assert ("secret" in observed.redact(objects["other"])) == (caller in other), caller
+        page = observed.redact(objects["own"])
         assert page.keys() | set(SECRET) == objects["own"].keys()
     assert all("secret" in obj for obj in objects.values()), "what is stored stays as it is"
 
 
 @pytest.mark.parametrize("where", [q["where"] for q in QUESTIONS.values() if "where" in q], ids=str)
-def test_no_question_tells_of_a_protected_field(docs, where):
+def test_no_query_reveals_a_protected_field(docs, where):
     permit("Doc", **PUBLIC, protectedFields={"*": SECRET})
     for caller, principal in CALLERS.items():
         if caller not in MASTERS:
@@ -128,7 +128,7 @@ def test_no_question_tells_of_a_protected_field(docs, where):
 
 
 @pytest.mark.parametrize("watch", [["secret"], ["name", "secret.word"], ["secret.0"]])
-def test_waiting_for_changes_of_a_protected_field_tells_nothing_either(docs, watch):
+def test_watching_a_protected_field_is_rejected(docs, watch):
     permit("Doc", **PUBLIC, protectedFields={"*": SECRET, "userField:owner": []})
     for caller, principal in CALLERS.items():
         got = outcome(lambda p=principal: access(p, watch=watch))
@@ -136,14 +136,14 @@ def test_waiting_for_changes_of_a_protected_field_tells_nothing_either(docs, wat
         assert outcome(lambda p=principal: access(p, watch=["name"])) == YES
 
 
-def test_a_question_that_only_some_objects_would_answer_is_refused(docs):
+def test_a_query_by_a_field_that_some_objects_hide_is_rejected(docs):
     permit("Doc", **PUBLIC, protectedFields={"userField:owner": SECRET})
     assert outcome(lambda: access(OWNER, **{"secret.word": "s"})) == NO
     assert outcome(lambda: access(OWNER, watch=["secret"])) == NO
     assert outcome(lambda: access(CALLERS["client"], **{"secret.word": "s"})) == YES
 
 
-def test_the_services_own_classes_are_closed_whatever_their_permissions():
+def test_internal_classes_are_closed_regardless_of_their_permissions():
     for class_name in ("_Hooks", "_JobStatus", "_GlobalConfig", "_Idempotency"):
         stored_or_named(class_name)
         permit(class_name, **PUBLIC)
@@ -152,7 +152,7 @@ def test_the_services_own_classes_are_closed_whatever_their_permissions():
             assert got == (YES if caller in MASTERS else NO), (caller, class_name)
 
 
-def test_users_wait_for_their_own_sessions_and_nobody_for_installations():
+def test_users_subscribe_to_their_own_sessions_and_never_to_installations():
     for caller, principal in CALLERS.items():
         got = outcome(lambda p=principal: access(p, "_Installation"))
         assert got == (YES if caller in MASTERS else NO), caller
@@ -162,22 +162,22 @@ def test_users_wait_for_their_own_sessions_and_nobody_for_installations():
     shown = [
         name
         for name, p in CALLERS.items()
-        if name != "client" and access(p, "_Session").readable(mine)
+        if name != "client" and access(p, "_Session").can_read(mine)
     ]
     assert shown == ["master", "reader", "owner"]
 
 
-def test_an_account_shows_its_address_to_its_user_alone():
+def test_an_account_shows_its_email_only_to_its_user():
     account = {"objectId": OWNER.user_id, "username": "o", "email": "o@x", "authData": {"a": {}}}
     for caller, principal in CALLERS.items():
-        shown = access(principal, "_User").shown(account).keys()
+        shown = access(principal, "_User").redact(account).keys()
         expected = {"email", "authData"} if caller in MASTERS | {"owner"} else set()
         assert shown & {"email", "authData"} == expected, caller
         got = outcome(lambda p=principal: access(p, "_User", email="o@x"))
         assert got == (YES if caller in MASTERS else NO), caller
 
 
-def test_who_has_to_log_in_is_told_so(docs):
+def test_a_rejection_says_that_logging_in_is_required(docs):
     permit("Doc", **PUBLIC | {"find": {"requiresAuthentication": True}})
     assert outcome(lambda: access(CALLERS["client"])) == LOGIN
 
@@ -202,7 +202,7 @@ def test_who_has_to_log_in_is_told_so(docs):
     ],
     ids=str,
 )
-def test_what_one_object_alone_can_not_answer_is_refused(docs, where):
+def test_a_query_that_one_object_cannot_decide_is_rejected(docs, where):
     adding = {"__op": "AddRelation", "objects": [pointer("Friend", make("Friend"))]}
     make("Doc", friends=adding)
     for principal in CALLERS.values():

@@ -1,4 +1,4 @@
-"""Rights end in the order of commits, while others go on writing."""
+"""Rights end in commit order while other clients write."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def realtime(db: None) -> Iterator[Realtime]:
 
 
 class Writers:
-    """Threads that store documents until they are stopped. Each document says whether its writing
-    began after ``is_over`` was set."""
+    """Threads that store documents until they are stopped. Each document records whether its
+    write started after ``is_over`` was set."""
 
     def __init__(self, **fields: object) -> None:
         self.is_over = threading.Event()
@@ -83,7 +83,7 @@ def close_the_class(master: Api, user: User, role: str) -> None:
 
 
 @pytest.mark.parametrize("ends", [log_out, leave_the_role, close_the_class])
-def test_nothing_that_was_written_after_the_end_of_a_right_is_told(
+def test_no_change_committed_after_a_right_ended_is_sent(
     realtime: Realtime, master: Api, ends: Callable[[Api, User, str], None]
 ) -> None:
     ann = sign_up("ann")

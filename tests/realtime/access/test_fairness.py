@@ -1,4 +1,4 @@
-"""One address can't keep live queries from others, and nothing is done for clients who are gone."""
+"""One address can't block live queries of others, and requests of closed clients are dropped."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ class Slow:
     """A class whose subscriptions take as long as the test wants."""
 
     def __init__(self) -> None:
-        self.may_go_on = threading.Event()
-        self.begun = threading.Semaphore(0)
+        self.may_continue = threading.Event()
+        self.started = threading.Semaphore(0)
         self.count = 0
 
         @before_subscribe("Slow")
         def wait(request: SubscribeRequest) -> None:
             self.count += 1
-            self.begun.release()
-            assert self.may_go_on.wait(PATIENCE)
+            self.started.release()
+            assert self.may_continue.wait(PATIENCE)
 
 
 @pytest.fixture
 def slow() -> Iterator[Slow]:
     results = Slow()
     yield results
-    results.may_go_on.set()
+    results.may_continue.set()
 
 
-def test_a_flood_of_slow_questions_holds_up_only_its_own_address(realtime, master, slow):
+def test_a_flood_of_slow_queries_delays_only_its_own_address(realtime, master, slow):
     master.make("Slow", name="first")
     master.make("Post", name="first")
     crowd = [realtime.subscriber(address="192.0.2.1") for _ in range(FLOOD)]
@@ -55,31 +55,31 @@ def test_a_flood_of_slow_questions_holds_up_only_its_own_address(realtime, maste
         item.say(op="subscribe", requestId=1, query={"className": "Slow", "where": {}})
         item.say(op="query", requestId=1)
     for _ in range(2):
-        assert slow.begun.acquire(timeout=PATIENCE)
-    # While the flood waits, another client connects, asks and gets its answer.
+        assert slow.started.acquire(timeout=PATIENCE)
+    # While the flood waits, another client connects, subscribes and gets its response.
     other = realtime.subscriber(address="192.0.2.2")
     other.subscribe(1, "Post")
     other.say(op="query", requestId=1)
     assert [item["name"] for item in other.next()["results"]] == ["first"]
     assert slow.count == 2
-    slow.may_go_on.set()
+    slow.may_continue.set()
     assert [item.next()["op"] for item in crowd] == ["subscribed"] * FLOOD
 
 
-def test_what_a_flood_has_asked_ends_with_its_connections(realtime, master, slow):
+def test_waiting_requests_are_dropped_with_their_connections(realtime, master, slow):
     master.make("Slow", name="first")
     crowd = [realtime.subscriber(address="192.0.2.1") for _ in range(FLOOD)]
     asking, waiting = crowd[:2], crowd[2:]
     for item in asking:
         item.say(op="subscribe", requestId=1, query={"className": "Slow", "where": {}})
-        assert slow.begun.acquire(timeout=PATIENCE)
+        assert slow.started.acquire(timeout=PATIENCE)
     for item in waiting:
         item.say(op="subscribe", requestId=1, query={"className": "Slow", "where": {}})
         for _ in range(20):
             item.say(op="query", requestId=1)
     for item in waiting:
         item.close()
-    slow.may_go_on.set()
+    slow.may_continue.set()
     assert [item.next()["op"] for item in asking] == ["subscribed"] * 2
     # A further request of the same address would have its turn after all of the others.
     late = realtime.subscriber(address="192.0.2.1")

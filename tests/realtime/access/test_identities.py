@@ -60,9 +60,9 @@ def change_of(session_id: str) -> Change:
     return Change(table, session_id, None, after, 0.0)
 
 
-def follow(identities: Identities, *of: Identity) -> SessionChanges:
+def apply(identities: Identities, *of: Identity) -> SessionChanges:
     changes = [change_of(item.session_id) for item in of]
-    return identities.follow(changes, role_version())
+    return identities.apply(changes, role_version())
 
 
 def expire(identity: Identity, seconds: float) -> None:
@@ -85,7 +85,7 @@ def let_pass(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     return passed
 
 
-def test_a_token_is_one_identity_however_often_it_is_proven(identities, ann):
+def test_repeated_authentication_of_a_token_returns_one_identity(identities, ann):
     first, second = identities.authenticate(ann.token), identities.authenticate(ann.token)
     assert first is second
     assert first.principal.user_id == ann.user_id
@@ -99,121 +99,123 @@ def test_a_token_is_one_identity_however_often_it_is_proven(identities, ann):
 
 
 @pytest.mark.parametrize("token", ["", "r:", "r:" + "0" * 32, "x" * 5000, "r:\x00"])
-def test_what_is_no_token_proves_nobody(identities, ann, token):
+def test_an_invalid_token_is_rejected(identities, ann, token):
     with pytest.raises(InvalidSessionToken):
         identities.authenticate(token)
     assert len(identities) == 0
 
 
-def test_an_identity_tells_no_token(identities, ann):
+def test_an_identity_does_not_contain_its_token(identities, ann):
     identity = identities.authenticate(ann.token)
     assert identity.principal.session_token is None
     assert ann.token not in repr(identity.principal)
 
 
-def test_it_ends_with_its_session_and_others_go_on(identities, ann):
+def test_an_identity_ends_with_its_session_and_others_continue(identities, ann):
     bob = identities.authenticate(sign_up("bob").token)
     identity = identities.authenticate(ann.token)
     generation = identity.generation
-    follow(identities)
+    apply(identities)
     assert ann.post("/logout").status == 200
-    followed = follow(identities, identity, bob)
-    assert (followed.ended, followed.changed) == ([identity], [])
+    effects = apply(identities, identity, bob)
+    assert (effects.ended, effects.changed) == ([identity], [])
     assert identity.ended
     assert identity.generation > generation
     assert not bob.ended
     with pytest.raises(InvalidSessionToken):
         identities.authenticate(ann.token)
-    assert follow(identities, identity).ended == []
-    identities.release(identity)  # late, by who still held it
+    assert apply(identities, identity).ended == []
+    identities.release(identity)  # late, by a remaining holder
     assert len(identities) == 1
 
 
-def test_it_ends_when_its_session_is_given_to_somebody_else(identities, ann):
+def test_an_identity_ends_when_its_session_gets_another_user(identities, ann):
     identity = identities.authenticate(ann.token)
     Session.objects.update(token_hash=bytes.fromhex(tokens.token_hash(tokens.new_token())))
-    assert follow(identities, identity).ended == [identity]
+    assert apply(identities, identity).ended == [identity]
 
 
-def test_it_ends_when_its_session_expires_without_any_change(identities, ann, let_pass):
+def test_an_identity_ends_when_its_session_expires_without_a_change(identities, ann, let_pass):
     identity = identities.authenticate(ann.token)
     expire(identity, 60)
-    assert follow(identities, identity).ended == []
+    assert apply(identities, identity).ended == []
     expire(identity, 0)  # as far as the database knows; the process isn't notified
-    assert follow(identities).ended == []
+    assert apply(identities).ended == []
     let_pass(61)
-    assert follow(identities).ended == [identity]
+    assert apply(identities).ended == [identity]
     with pytest.raises(InvalidSessionToken):
         identities.authenticate(ann.token)
 
 
-def test_a_session_that_was_prolonged_goes_on(identities, ann, let_pass):
+def test_a_prolonged_session_continues(identities, ann, let_pass):
     identity = identities.authenticate(ann.token)
     expire(identity, 60)
-    follow(identities, identity)
+    apply(identities, identity)
     expire(identity, 100)
     let_pass(61)
-    assert follow(identities).ended == []
+    assert apply(identities).ended == []
     assert identities.authenticate(ann.token) is identity
 
 
-def test_sessions_that_never_expire_do_not(identities, ann, settings):
+def test_sessions_without_expiry_never_expire(identities, ann, settings):
     settings.SERVICE = {**settings.SERVICE, "EXPIRE_INACTIVE_SESSIONS": False}
     expire(identities.authenticate(ann.token), -100)
     identity = identities.authenticate(ann.token)
-    assert follow(identities, identity).ended == []
+    assert apply(identities, identity).ended == []
 
 
-def test_a_change_of_roles_counts_from_the_reading_on_that_tells_of_it(identities, ann, master):
+def test_a_change_of_roles_applies_from_its_batch_on(identities, ann, master):
     identity = identities.authenticate(ann.token)
     bob = identities.authenticate(sign_up("bob").token)
-    follow(identities)
+    apply(identities)
     inner = make_role(master, "Inner", [ann])
     make_role(master, "Outer", roles=[inner])
     assert identity.principal.roles == frozenset()
-    assert follow(identities).changed == [identity]
+    assert apply(identities).changed == [identity]
     assert identity.principal.roles == {"Inner", "Outer"}
     generation = identity.generation
     master.put(f"/roles/{inner}", {"users": {"__op": "RemoveRelation", "objects": [ann.pointer]}})
-    assert follow(identities).changed == [identity]
+    assert apply(identities).changed == [identity]
     assert identity.principal.roles == frozenset()
     assert identity.generation == generation + 1
     assert bob.generation == 0
 
 
-def test_the_roles_of_everybody_are_one_statement(identities, ann, master):
+def test_the_roles_of_all_identities_are_read_in_one_statement(identities, ann, master):
     role_id = make_role(master, "Team", [ann])
     make_role(master, "Above", roles=[role_id])
     people = [ann, *(sign_up(f"user{number}") for number in range(5))]
     held = [identities.authenticate(item.token) for item in people]
-    follow(identities)
+    apply(identities)
     roles.changed()
     version = role_version()
     with traffic() as sent:
-        followed = identities.follow([], version)
+        effects = identities.apply([], version)
     assert sent.executions == 1
-    assert followed.changed == []
+    assert effects.changed == []
     assert held[0].principal.roles == {"Team", "Above"}
     with traffic() as sent:
-        identities.follow([], version)
+        identities.apply([], version)
     assert sent.executions == 0
 
 
-def test_everybody_is_proven_anew_after_a_gap_in_two_statements(identities, ann, master):
+def test_after_a_gap_all_identities_are_authenticated_again_in_two_statements(
+    identities, ann, master
+):
     people = [ann, *(sign_up(f"user{number}") for number in range(3))]
     held = [identities.authenticate(item.token) for item in people]
-    follow(identities)
+    apply(identities)
     people[1].post("/logout")
     make_role(master, "Team", [people[2]])
     with traffic() as sent:
-        followed = identities.reload()
+        effects = identities.reload()
     assert sent.executions == 2
-    assert (followed.ended, followed.changed) == ([held[1]], [held[2]])
+    assert (effects.ended, effects.changed) == ([held[1]], [held[2]])
 
 
-def test_what_failed_is_done_by_the_next_call(identities, ann, master):
+def test_the_next_call_completes_a_failed_one(identities, ann, master):
     identity = identities.authenticate(ann.token)
-    follow(identities)
+    apply(identities)
     make_role(master, "Team", [ann])
     version = role_version()
 
@@ -222,28 +224,28 @@ def test_what_failed_is_done_by_the_next_call(identities, ann, master):
         yield
 
     with pytest.raises(ConnectionError):
-        identities.follow(unreadable(), version)
+        identities.apply(unreadable(), version)
     assert identity.principal.roles == frozenset()
-    assert identities.follow([], version).changed == [identity]
+    assert identities.apply([], version).changed == [identity]
 
 
-def test_a_role_held_by_two_sessions_of_a_user_is_held_by_both(identities, ann, master):
+def test_a_role_applies_to_both_sessions_of_a_user(identities, ann, master):
     other = master.post("/loginAs", {"userId": ann.user_id}).json["sessionToken"]
     held = [identities.authenticate(ann.token), identities.authenticate(other)]
     assert held[0] is not held[1]
-    follow(identities)
+    apply(identities)
     make_role(master, "Team", [ann])
-    assert follow(identities).changed == held
-    follow(identities)
+    assert apply(identities).changed == held
+    apply(identities)
     fetch("DELETE FROM objects_session WHERE object_id = %s", (held[0].session_id,), prepare=False)
-    assert follow(identities, *held).ended == [held[0]]
+    assert apply(identities, *held).ended == [held[0]]
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_proof_and_the_end_of_its_session_at_the_same_moment_leave_nobody_signed_in(
+def test_authentication_concurrent_with_the_end_of_its_session_leaves_no_identity(
     identities, emptied
 ):
-    """Who reads of the end after the proof has begun ends what it has found, or stops it."""
+    """A batch applied during authentication ends the new identity or prevents it."""
     ann = sign_up("ann")
     for _ in range(20):
         token = log_in(ann.name).json["sessionToken"]
@@ -257,7 +259,7 @@ def test_a_proof_and_the_end_of_its_session_at_the_same_moment_leave_nobody_sign
 
         def end(session_id: str = session_id) -> None:
             tokens.end(session_id)
-            identities.follow([change_of(session_id)], role_version())
+            identities.apply([change_of(session_id)], role_version())
 
         identity, _ = at_once([prove, end])
         assert identity is None or identity.ended

@@ -14,7 +14,7 @@ from tests.realtime.access.live_subscriptions import access, stored
 pytestmark = pytest.mark.django_db
 
 
-def test_callers_of_an_open_class_differ_by_access_lists_alone():
+def test_callers_of_an_open_class_differ_only_by_access_lists():
     make("Doc")
     rights = {access(principal).rights for principal in CALLERS.values()}
     assert len(rights) == 1
@@ -24,14 +24,14 @@ def test_callers_of_an_open_class_differ_by_access_lists_alone():
     assert access(OWNER).key == access(Principal(Authority.CLIENT, user_id=OWNER.user_id)).key
 
 
-def test_pointer_permissions_tell_users_apart_and_nobody_else():
+def test_pointer_permissions_distinguish_only_users():
     make("Doc", owner=user(OWNER))
     permit("Doc", **PUBLIC | {"find": {"role:Team": True, "pointerFields": ["owner"]}})
     assert access(OWNER).rights != access(STRANGER).rights
     assert access(MEMBER).rights == access(MASTER).rights
 
 
-def test_what_each_object_hides_by_itself_tells_users_apart():
+def test_fields_hidden_by_object_distinguish_users():
     make("Doc", owner=user(OWNER), secret=1)
     permit("Doc", **PUBLIC, protectedFields={"*": SECRET, "userField:owner": []})
     assert access(OWNER).rights != access(STRANGER).rights
@@ -39,7 +39,7 @@ def test_what_each_object_hides_by_itself_tells_users_apart():
     assert access(OWNER).rights == access(STRANGER).rights != access(MASTER).rights
 
 
-def test_rights_hold_for_one_version_of_the_class():
+def test_rights_apply_to_one_version_of_the_class():
     make("Doc", secret=1)
     before = access(OWNER)
     permit("Doc", **PUBLIC, protectedFields={"*": SECRET})
@@ -48,17 +48,17 @@ def test_rights_hold_for_one_version_of_the_class():
     assert after.version > before.version
 
 
-def test_a_class_that_is_not_there_shows_nothing_until_it_is(settings):
+def test_a_missing_class_shows_nothing_until_it_exists(settings):
     assert outcome(lambda: access(CLIENT, "Nowhere")) == "forbidden"
     assert access(MASTER, "Nowhere").version == 0
     settings.SERVICE = {**settings.SERVICE, "ALLOW_CLIENT_CLASS_CREATION": True}
     missing = access(CLIENT, "Nowhere")
-    assert (missing.version, missing.readable({"objectId": "a"})) == (0, False)
+    assert (missing.version, missing.can_read({"objectId": "a"})) == (0, False)
     classes.create(MASTER, "Nowhere", {"fields": {}})
     assert access(CLIENT, "Nowhere").version > 0
 
 
-def test_what_a_trigger_hides_from_searches_is_not_shown_either():
+def test_constraints_of_a_before_find_trigger_apply_to_subscriptions():
     hidden, shown = stored(make("Doc", draft=True)), stored(make("Doc", draft=False))
 
     @before_find("Doc")
@@ -66,9 +66,9 @@ def test_what_a_trigger_hides_from_searches_is_not_shown_either():
         if not request.master:
             request.query.where(draft=False)
 
-    assert not access(OWNER).readable(hidden)
-    assert access(OWNER).readable(shown)
-    assert access(MASTER).readable(hidden)
+    assert not access(OWNER).can_read(hidden)
+    assert access(OWNER).can_read(shown)
+    assert access(MASTER).can_read(hidden)
 
 
 def test_a_trigger_decides_for_each_user():
@@ -79,11 +79,11 @@ def test_a_trigger_decides_for_each_user():
         if request.user_id:
             request.query.where(author=Pointer("_User", request.user_id))
 
-    assert access(OWNER).readable(doc)
-    assert not access(STRANGER).readable(doc)
+    assert access(OWNER).can_read(doc)
+    assert not access(STRANGER).can_read(doc)
 
 
-def test_a_trigger_that_refuses_a_search_refuses_the_subscription():
+def test_a_trigger_that_rejects_a_search_rejects_the_subscription():
     make("Doc")
 
     @before_find("Doc")
@@ -96,7 +96,7 @@ def test_a_trigger_that_refuses_a_search_refuses_the_subscription():
 
 
 @pytest.mark.parametrize("gives", ["results", "sub-query"])
-def test_what_a_trigger_leaves_out_is_never_guessed(gives):
+def test_a_trigger_constraint_that_one_object_cannot_decide_rejects_the_subscription(gives):
     make("Doc")
 
     @before_find("Doc")

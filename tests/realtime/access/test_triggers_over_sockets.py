@@ -35,7 +35,7 @@ def realtime(db: None) -> Iterator[Realtime]:
         yield process
 
 
-def test_a_client_that_may_not_connect_is_told_why_and_closed(realtime):
+def test_a_rejected_connect_gets_the_reason_and_is_closed(realtime):
     @before_connect()
     def members_only(request: ConnectRequest) -> None:
         if request.user_id is None:
@@ -49,7 +49,7 @@ def test_a_client_that_may_not_connect_is_told_why_and_closed(realtime):
     assert realtime.subscriber(sign_up("ann"))
 
 
-def test_a_subscription_is_narrowed_replaced_and_refused(realtime, master):
+def test_a_trigger_narrows_replaces_and_rejects_a_subscription(realtime, master):
     master.make("Post", name="first", draft=False, text="t")
     counts: list[Any] = []
 
@@ -81,7 +81,7 @@ def test_a_subscription_is_narrowed_replaced_and_refused(realtime, master):
     assert "text" not in created["object"].keys() | updated["object"].keys()
 
 
-def test_events_are_changed_kept_back_and_told_in_order(realtime, master):
+def test_triggers_change_and_withhold_events_in_order(realtime, master):
     master.make("Post", name="first", number=0)
 
     @after_event("Post")
@@ -111,14 +111,14 @@ def test_events_are_changed_kept_back_and_told_in_order(realtime, master):
         assert all("name" not in obj for obj in objects)
 
 
-def test_a_slow_trigger_of_one_class_holds_up_no_other(realtime, master):
+def test_a_slow_trigger_delays_only_its_class(realtime, master):
     master.make("Slow", name="first")
     master.make("Fast", name="first")
-    may_go_on = threading.Event()
+    may_continue = threading.Event()
 
     @after_event("Slow")
     def wait(request: LiveEventRequest) -> None:
-        assert may_go_on.wait(20)
+        assert may_continue.wait(20)
 
     subscriber = realtime.subscriber()
     subscriber.subscribe(1, "Slow")
@@ -126,11 +126,11 @@ def test_a_slow_trigger_of_one_class_holds_up_no_other(realtime, master):
     master.make("Slow", name="slow")
     master.make("Fast", name="fast")
     assert subscriber.next()["requestId"] == 2
-    may_go_on.set()
+    may_continue.set()
     assert subscriber.next()["requestId"] == 1
 
 
-def test_a_trigger_before_finds_is_asked_again_when_permissions_change(realtime, master):
+def test_a_before_find_trigger_runs_again_when_permissions_change(realtime, master):
     master.make("Post", name="first", draft=False)
     hides: list[bool] = []
 
@@ -151,8 +151,8 @@ def test_a_trigger_before_finds_is_asked_again_when_permissions_change(realtime,
     assert subscriber.next()["object"]["name"] == "published"
 
 
-def test_what_is_there_by_now_is_found_by_the_same_narrowed_question(realtime, master):
-    """``query`` answers with a search; a trigger may have asked for what the client may not."""
+def test_fetch_uses_the_narrowed_query_of_the_subscription(realtime, master):
+    """``query`` returns a search; a trigger may query fields that the client may not."""
     master.make("Post", name="open", secret=1)
     master.make("Post", name="closed", secret=2)
     permissions = {**PUBLIC, "protectedFields": {"*": ["secret"]}}
@@ -171,7 +171,7 @@ def test_what_is_there_by_now_is_found_by_the_same_narrowed_question(realtime, m
     assert subscriber.next()["object"]["name"] == "told"
 
 
-def test_nothing_is_told_beside_a_trigger_of_an_object_that_it_is_not_shown(realtime, master):
+def test_an_object_hidden_from_the_trigger_is_sent_as_its_id_only(realtime, master):
     """A subscriber who may not read an object any more gets its id only; its fields are for the
     trigger to show."""
     post = master.make("Post", name="first", text="for editors only")
@@ -191,15 +191,15 @@ def test_nothing_is_told_beside_a_trigger_of_an_object_that_it_is_not_shown(real
     assert "original" not in event
 
 
-def test_triggers_that_take_their_time_hold_up_no_changes_of_rights(realtime, master):
+def test_slow_triggers_do_not_delay_changes_of_rights(realtime, master):
     master.make("Slow", name="first")
     master.make("Post", name="first")
-    may_go_on, begun = threading.Event(), threading.Semaphore(0)
+    may_continue, started = threading.Event(), threading.Semaphore(0)
 
     @before_subscribe("Slow")
     def wait(request: SubscribeRequest) -> None:
-        begun.release()
-        assert may_go_on.wait(20)
+        started.release()
+        assert may_continue.wait(20)
 
     subscriber = realtime.subscriber()
     subscriber.subscribe(1, "Post")
@@ -207,9 +207,9 @@ def test_triggers_that_take_their_time_hold_up_no_changes_of_rights(realtime, ma
     for other in slow:
         other.say(op="subscribe", requestId=1, query={"className": "Slow", "where": {}})
     for _ in range(4):
-        assert begun.acquire(timeout=10)
+        assert started.acquire(timeout=10)
     master.put("/schemas/Post", {"classLevelPermissions": PUBLIC})
     master.make("Post", name="told")
     assert subscriber.next()["object"]["name"] == "told"
-    may_go_on.set()
+    may_continue.set()
     assert all(other.next()["op"] == "subscribed" for other in slow)

@@ -26,7 +26,7 @@ _numbers = count(700_001)
 
 
 class Chain:
-    """One network. Events are named by their token, which says their transaction, too."""
+    """One network. Events are named by their token, which identifies their transaction too."""
 
     def __init__(self, aside: Aside) -> None:
         self.network_id = next(_numbers)
@@ -38,14 +38,14 @@ class Chain:
         )
 
     def add(self, *tokens: int, block: int, fork: str = "a", **changed: Any) -> None:
-        """Store and tell events, in one transaction."""
+        """Store events and their notification in one transaction."""
         rows = [
             self.row(token, block, index, fork, **changed) for index, token in enumerate(tokens)
         ]
         self.commit(rows)
 
     def commit(self, rows: list[EventRow]) -> None:
-        """Store and tell these, in one transaction."""
+        """Store these rows and their notification in one transaction."""
         self.write(lambda seq: store_events(self.network_id, rows, after_seq=seq))
 
     def add_history(self, *tokens: int, block: int) -> None:

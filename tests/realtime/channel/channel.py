@@ -20,23 +20,23 @@ PATIENCE = 60  # seconds, for a machine that is busy with other things
 T = TypeVar("T")
 
 
-class House:
+class ProcessHarness:
     """The process, and the loop that it runs in."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="house", daemon=True)
+        self._thread = threading.Thread(target=self._loop.run_forever, name="realtime", daemon=True)
         self._thread.start()
         self._clients: list[Client] = []
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do something in the process's loop."""
+        """Run a coroutine in the process's loop."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE)
 
     def connect(self, query: str = "", path: str = "/ws") -> Client:
-        """A client that is connected."""
-        # The process itself would wait ten seconds for its first look at the outbox, which are few
-        # on a machine that is busy with other things.
+        """Return a connected client."""
+        # The process waits at most ten seconds for its first read of the outbox, which a busy
+        # machine can exceed.
         self.run(self._begun())
         client = Client(self, f"{path}?{query}" if query else path)
         connected, code = client.opened
@@ -44,8 +44,8 @@ class House:
         self._clients.append(client)
         return client
 
-    def refused(self, query: str) -> int | None:
-        """The code by which a handshake is refused."""
+    def rejection_code(self, query: str) -> int | None:
+        """Return the code with which the handshake is rejected."""
         connected, code = Client(self, f"/ws?{query}").opened
         assert not connected
         return code
@@ -63,8 +63,8 @@ class House:
     def feed(self, finality: Finality = LATEST) -> Feed:
         return self.run(self.pump.feed(finality))
 
-    def look(self) -> None:
-        """Send everything that is committed."""
+    def poll(self) -> None:
+        """Publish everything that is committed."""
         self.run(self.pump.poll())
 
     def stop(self) -> None:
@@ -79,10 +79,10 @@ class House:
 class Client:
     """One connection."""
 
-    def __init__(self, house: House, path: str) -> None:
-        self.house = house
+    def __init__(self, harness: ProcessHarness, path: str) -> None:
+        self.harness = harness
         self.cursor: str | None = None
-        self.opened: tuple[bool, int | None] = house.run(self._open(path))
+        self.opened: tuple[bool, int | None] = harness.run(self._open(path))
 
     async def _open(self, path: str) -> tuple[bool, int | None]:
         from backend.asgi import application
@@ -92,32 +92,32 @@ class Client:
 
     def next(self) -> dict[str, Any]:
         """The next message."""
-        text = self.house.run(self._communicator.receive_from(timeout=PATIENCE))
+        text = self.harness.run(self._communicator.receive_from(timeout=PATIENCE))
         document: dict[str, Any] = json.loads(text)
         self.cursor = document.get("id", self.cursor)
         return document
 
     def tokens(self, count: int) -> list[int]:
-        """The tokens of so many messages, those of what was removed with a minus; and no more."""
+        """Return the next tokens, negative for removals; assert that no message follows."""
         results = [token_of(self.next()) for _ in range(count)]
-        self.is_told_nothing()
+        self.expect_nothing()
         return results
 
     def has_more(self) -> bool:
-        """Whether something comes, of what was committed until now."""
-        self.house.look()
+        """Whether a committed event is still to be received."""
+        self.harness.poll()
         nothing = self._communicator.receive_nothing(timeout=0.05, interval=0.005)
-        return not self.house.run(nothing)
+        return not self.harness.run(nothing)
 
-    def is_told_nothing(self) -> None:
-        """Nothing more comes, of what was committed until now."""
-        self.house.look()
-        assert self.house.run(self._communicator.receive_nothing(timeout=0.01, interval=0.005))
+    def expect_nothing(self) -> None:
+        """Assert that no further committed event is received."""
+        self.harness.poll()
+        assert self.harness.run(self._communicator.receive_nothing(timeout=0.01, interval=0.005))
 
-    def say(self, text: str) -> None:
-        self.house.run(self._communicator.send_to(text_data=text))
+    def send(self, text: str) -> None:
+        self.harness.run(self._communicator.send_to(text_data=text))
 
     def leave(self) -> None:
-        """Close it; as often as one likes."""
+        """Close the connection; does nothing if it is closed."""
         if not self._communicator.future.done():
-            self.house.run(self._communicator.disconnect(timeout=PATIENCE))
+            self.harness.run(self._communicator.disconnect(timeout=PATIENCE))

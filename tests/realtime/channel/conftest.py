@@ -11,7 +11,7 @@ from tests.realtime.livequery.committed import Aside
 
 if TYPE_CHECKING:
     from tests.realtime.channel.chains import Chain
-    from tests.realtime.channel.channel import House
+    from tests.realtime.channel.channel import ProcessHarness
 
 
 @pytest.fixture
@@ -22,21 +22,21 @@ def other(db: None, aside: Aside) -> Chain:
     return Chain(aside)
 
 
-def _house() -> Iterator[House]:
-    from tests.realtime.channel.channel import House
+def _harness() -> Iterator[ProcessHarness]:
+    from tests.realtime.channel.channel import ProcessHarness
 
-    made = House()
+    made = ProcessHarness()
     yield made
     made.stop()
 
 
 @pytest.fixture
-def house(db: None) -> Iterator[House]:
+def harness(db: None) -> Iterator[ProcessHarness]:
     """A realtime process, as far as sockets see it."""
-    yield from _house()
+    yield from _harness()
 
 
 @pytest.fixture
-def second(db: None) -> Iterator[House]:
+def second(db: None) -> Iterator[ProcessHarness]:
     """Another realtime process on the same database."""
-    yield from _house()
+    yield from _harness()

@@ -9,7 +9,7 @@ from typing import Any
 OUTBOX = "SELECT op, payload FROM chain_outbox WHERE network_id = %s ORDER BY seq"
 
 Row = tuple[str, int, tuple[Any, ...], str]
-"""Operation, token, what says that two rows tell the same, and the event."""
+"""Operation, token, a key that is equal for rows of the same contents, and the event."""
 
 
 def rows_of(outbox: Iterable[tuple[str, str]]) -> list[Row]:
@@ -23,7 +23,7 @@ def rows_of(outbox: Iterable[tuple[str, str]]) -> list[Row]:
 
 
 def expected(rows: list[Row], *, reorg: bool) -> list[int]:
-    """The tokens that a client receives who begins before these rows, which are all of a network;
+    """The tokens sent to a client that starts before these rows, which are all of a network;
     those of what is removed with a minus."""
     sent: list[int] = []
     message = set()

@@ -1,4 +1,4 @@
-"""Connections that ask for final or safe events receive each once, when its block is."""
+"""Connections to final or safe events receive each once, when its block is."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from chain.indexing.storage import outbox
 from objects.database.statements import fetch
 from realtime.channel.pages import ROWS
 from tests.realtime.channel.chains import Chain
-from tests.realtime.channel.channel import House
+from tests.realtime.channel.channel import ProcessHarness
 from tests.realtime.channel.oracle import Row, expected, rows_of
 from tests.realtime.channel.test_messages import of
-from tests.realtime.channel.test_random_histories import Guest
+from tests.realtime.channel.test_random_histories import ResumingClient
 from tests.threads import wait_until_somebody_waits_for_us
 
 pytestmark = pytest.mark.django_db
@@ -27,29 +27,29 @@ FINAL = "&finality=final"
 SAFE = "&finality=safe"
 
 
-def test_an_event_is_sent_when_its_block_is_final(house: House, chain: Chain) -> None:
-    final, safe = house.connect(of(chain, FINAL)), house.connect(of(chain, SAFE))
-    latest, plain = house.connect(of(chain, "&finality=latest")), house.connect(of(chain))
+def test_an_event_is_sent_when_its_block_is_final(harness: ProcessHarness, chain: Chain) -> None:
+    final, safe = harness.connect(of(chain, FINAL)), harness.connect(of(chain, SAFE))
+    latest, plain = harness.connect(of(chain, "&finality=latest")), harness.connect(of(chain))
     chain.add(1, 2, block=5)
     chain.add(3, block=6)
     chain.reach(6, 4, 3)
     assert latest.tokens(3) == plain.tokens(3) == [1, 2, 3]
-    safe.is_told_nothing()
-    final.is_told_nothing()
+    safe.expect_nothing()
+    final.expect_nothing()
     chain.reach(6, 5, 4)
     assert safe.tokens(2) == [1, 2]
-    final.is_told_nothing()
+    final.expect_nothing()
     chain.reach(7, 6, 5)
     assert safe.tokens(1) == [3]
     assert final.tokens(2) == [1, 2]
     chain.reach(7, 7, 7)
     assert final.tokens(1) == [3]
-    safe.is_told_nothing()
-    plain.is_told_nothing()
+    safe.expect_nothing()
+    plain.expect_nothing()
 
 
-def test_the_message_is_the_specified_one(house: House, chain: Chain) -> None:
-    final, plain = house.connect(of(chain, FINAL)), house.connect(of(chain))
+def test_the_message_has_the_specified_form(harness: ProcessHarness, chain: Chain) -> None:
+    final, plain = harness.connect(of(chain, FINAL)), harness.connect(of(chain))
     chain.add(1, block=5)
     chain.reach(5, 5, 5)
     message = final.next()
@@ -57,56 +57,62 @@ def test_the_message_is_the_specified_one(house: House, chain: Chain) -> None:
     assert message.keys() == {"event", "data"}
 
 
-def test_a_final_height_above_what_is_read_makes_nothing_final(house: House, chain: Chain) -> None:
-    client = house.connect(of(chain, FINAL))
+def test_a_final_height_above_the_indexed_blocks_makes_nothing_final(
+    harness: ProcessHarness, chain: Chain
+) -> None:
+    client = harness.connect(of(chain, FINAL))
     chain.add(1, block=5)
     chain.reach(4, 100, 100)
-    client.is_told_nothing()
+    client.expect_nothing()
     chain.reach(5, 100, 100)
     assert client.tokens(1) == [1]
 
 
-def test_what_is_not_final_at_the_handshake_is_sent_later(house: House, chain: Chain) -> None:
+def test_an_event_not_final_at_the_handshake_is_sent_later(
+    harness: ProcessHarness, chain: Chain
+) -> None:
     chain.add(1, block=1)
     chain.add(2, block=2)
     chain.add(3, block=3)
     chain.reach(3, 2, 1)
-    client = house.connect(of(chain, FINAL))
-    client.is_told_nothing()
+    client = harness.connect(of(chain, FINAL))
+    client.expect_nothing()
     chain.reach(3, 3, 2)
     assert client.tokens(1) == [2]
     chain.reach(3, 3, 3)
     assert client.tokens(1) == [3]
 
 
-def test_what_is_removed_before_it_is_final_is_never_sent(house: House, chain: Chain) -> None:
-    clients = [house.connect(of(chain, f"{FINAL}&reorg={reorg}")) for reorg in (0, 1)]
+def test_an_event_removed_before_it_is_final_is_never_sent(
+    harness: ProcessHarness, chain: Chain
+) -> None:
+    clients = [harness.connect(of(chain, f"{FINAL}&reorg={reorg}")) for reorg in (0, 1)]
     chain.add(1, 2, block=5)
     chain.reach(5, 4, 4)
     chain.remove(4)
     chain.add(2, block=5, fork="b")
     chain.add(3, block=6, fork="b")
     for client in clients:
-        client.is_told_nothing()
+        client.expect_nothing()
     chain.reach(6, 6, 6)
     for client in clients:
         assert client.tokens(2) == [2, 3]
 
 
-def test_a_block_that_comes_back_is_sent_once(house: House, chain: Chain) -> None:
-    client = house.connect(of(chain, f"{FINAL}&reorg=1"))
+def test_a_block_that_returns_is_sent_once(harness: ProcessHarness, chain: Chain) -> None:
+    client = harness.connect(of(chain, f"{FINAL}&reorg=1"))
     chain.add(1, block=5)
     chain.reach(5, 4, 4)
     chain.remove(4)
     chain.add(1, block=5)
-    client.is_told_nothing()
+    client.expect_nothing()
     chain.reach(5, 5, 5)
     assert client.tokens(1) == [1]
 
 
-def test_a_safe_event_that_is_removed(house: House, chain: Chain) -> None:
-    plain, reorg = house.connect(of(chain, SAFE)), house.connect(of(chain, f"{SAFE}&reorg=1"))
-    final = house.connect(of(chain, f"{FINAL}&reorg=1"))
+def test_a_safe_event_that_is_removed(harness: ProcessHarness, chain: Chain) -> None:
+    plain, reorg = harness.connect(of(chain, SAFE)), harness.connect(of(chain, f"{SAFE}&reorg=1"))
+    final = harness.connect(of(chain, f"{FINAL}&reorg=1"))
     chain.add(1, block=5)
     chain.add(2, block=6)
     chain.reach(6, 5, 4)
@@ -114,18 +120,20 @@ def test_a_safe_event_that_is_removed(house: House, chain: Chain) -> None:
     chain.remove(4)
     chain.reach(4, 4, 4)
     assert reorg.tokens(1) == [-1]
-    plain.is_told_nothing()
+    plain.expect_nothing()
     chain.add(1, 2, block=5, fork="b")
     chain.reach(5, 5, 4)
     assert reorg.tokens(2) == [1, 2]
     assert plain.tokens(1) == [2]
-    final.is_told_nothing()
+    final.expect_nothing()
     chain.reach(5, 5, 5)
     assert final.tokens(2) == [1, 2]
 
 
-def test_what_an_operator_takes_out_below_the_final_height(house: House, chain: Chain) -> None:
-    plain, reorg = house.connect(of(chain, FINAL)), house.connect(of(chain, f"{FINAL}&reorg=1"))
+def test_an_operator_removes_events_below_the_final_height(
+    harness: ProcessHarness, chain: Chain
+) -> None:
+    plain, reorg = harness.connect(of(chain, FINAL)), harness.connect(of(chain, f"{FINAL}&reorg=1"))
     chain.add(1, 2, block=5)
     chain.reach(5, 5, 5)
     assert plain.tokens(2) == reorg.tokens(2) == [1, 2]
@@ -138,8 +146,10 @@ def test_what_an_operator_takes_out_below_the_final_height(house: House, chain: 
     assert plain.tokens(1) == [3]
 
 
-def test_other_networks_do_not_wait(house: House, chain: Chain, other: Chain) -> None:
-    client = house.connect(f"network={chain.network_id},{other.network_id}{FINAL}")
+def test_networks_do_not_wait_for_each_other(
+    harness: ProcessHarness, chain: Chain, other: Chain
+) -> None:
+    client = harness.connect(f"network={chain.network_id},{other.network_id}{FINAL}")
     chain.add(1, block=5)
     other.add(2, block=7)
     other.reach(7, 7, 7)
@@ -148,9 +158,9 @@ def test_other_networks_do_not_wait(house: House, chain: Chain, other: Chain) ->
     assert client.tokens(1) == [1]
 
 
-def test_others_do_not_wait_while_a_feed_starts(house: House, chain: Chain) -> None:
+def test_other_feeds_do_not_wait_while_a_feed_starts(harness: ProcessHarness, chain: Chain) -> None:
     """Where it starts takes as long as there are events that aren't final."""
-    latest = house.connect(of(chain))
+    latest = harness.connect(of(chain))
     chain.add(1, block=1)
     assert latest.tokens(1) == [1]
     chain.add(2, block=2)
@@ -159,14 +169,14 @@ def test_others_do_not_wait_while_a_feed_starts(house: House, chain: Chain) -> N
     with ThreadPoolExecutor(1) as threads:
         with transaction.atomic():
             fetch("LOCK TABLE chain_contract_event IN ACCESS EXCLUSIVE MODE", (), prepare=False)
-            coming = threads.submit(house.connect, of(chain, FINAL))
+            coming = threads.submit(harness.connect, of(chain, FINAL))
             wait_until_somebody_waits_for_us()
             chain.write(lambda _: _repeat_newest(chain.network_id))
             assert latest.tokens(1) == [2]
             assert not coming.done()
             transaction.set_rollback(True)
         client = coming.result(60)
-    client.is_told_nothing()
+    client.expect_nothing()
     chain.reach(2, 2, 2)
     assert client.tokens(2) == [2, 2]
 
@@ -186,8 +196,10 @@ def _repeat_newest(network_id: int) -> int:
 # -- Coming back -----------------------------------------------------------------------------------
 
 
-def test_who_comes_back_goes_on_at_any_process(house: House, second: House, chain: Chain) -> None:
-    client = house.connect(of(chain, f"{FINAL}&since=now"))
+def test_a_client_resumes_at_any_process(
+    harness: ProcessHarness, second: ProcessHarness, chain: Chain
+) -> None:
+    client = harness.connect(of(chain, f"{FINAL}&since=now"))
     client.next()
     chain.add(1, block=1)
     chain.add(2, block=2)
@@ -197,17 +209,17 @@ def test_who_comes_back_goes_on_at_any_process(house: House, second: House, chai
     client.leave()
     again = second.connect(of(chain, f"{FINAL}&since={client.cursor}"))
     assert again.next()["event"] == "hello"
-    again.is_told_nothing()
+    again.expect_nothing()
     chain.reach(3, 3, 2)
     assert again.tokens(1) == [2]
     again.leave()
     chain.reach(3, 3, 3)
-    last = house.connect(of(chain, f"{FINAL}&since={again.cursor}"))
+    last = harness.connect(of(chain, f"{FINAL}&since={again.cursor}"))
     last.next()
     assert last.tokens(1) == [3]
 
 
-def test_everything_final_that_is_kept(house: House, chain: Chain) -> None:
+def test_since_0_sends_every_stored_final_event(harness: ProcessHarness, chain: Chain) -> None:
     chain.add(1, block=1)
     chain.add(2, block=2)
     chain.reach(2, 1, 1)
@@ -215,21 +227,23 @@ def test_everything_final_that_is_kept(house: House, chain: Chain) -> None:
     chain.add(3, block=2, fork="b")
     chain.add(4, block=3, fork="b")
     chain.reach(3, 3, 2)
-    client = house.connect(of(chain, f"{FINAL}&since=0"))
+    client = harness.connect(of(chain, f"{FINAL}&since=0"))
     client.next()
     assert client.tokens(2) == [1, 3]
     chain.reach(3, 3, 3)
     assert client.tokens(1) == [4]
 
 
-def test_heights_that_advance_while_a_client_catches_up(house: House, chain: Chain) -> None:
+def test_heights_that_advance_while_a_client_catches_up(
+    harness: ProcessHarness, chain: Chain
+) -> None:
     """Pages end before the first row that isn't decided, and are read again from there on."""
     count = 2 * ROWS + 50
     for first in range(1, count + 1, 50):
         chain.add(*range(first, first + 50), block=first)
     for final in (ROWS // 2, ROWS + 1, count):
         chain.reach(count, count, final)
-        client = house.connect(of(chain, f"{FINAL}&since=0"))
+        client = harness.connect(of(chain, f"{FINAL}&since=0"))
         client.next()
         # The last block that is final begins at a multiple of fifty.
         assert client.tokens((final - 1) // 50 * 50 + 50) == [
@@ -238,21 +252,23 @@ def test_heights_that_advance_while_a_client_catches_up(house: House, chain: Cha
         client.leave()
 
 
-def test_a_cursor_of_a_place_that_is_not_final_is_a_reset(house: House, chain: Chain) -> None:
-    latest = house.connect(of(chain, "&since=now"))
+def test_a_cursor_at_a_position_that_is_not_final_is_a_reset(
+    harness: ProcessHarness, chain: Chain
+) -> None:
+    latest = harness.connect(of(chain, "&since=now"))
     latest.next()
     chain.add(1, block=5)
     chain.reach(5, 4, 4)
     assert latest.tokens(1) == [1]
-    client = house.connect(of(chain, f"{FINAL}&since={latest.cursor}"))
+    client = harness.connect(of(chain, f"{FINAL}&since={latest.cursor}"))
     assert client.next()["event"] == "hello"
     assert client.next()["data"]["reason"] == "ahead"
     chain.reach(5, 5, 5)
     assert client.tokens(1) == [1]
 
 
-def test_a_restored_backup_is_a_reset(house: House, chain: Chain) -> None:
-    client = house.connect(of(chain, f"{FINAL}&since=now"))
+def test_a_restored_backup_is_a_reset(harness: ProcessHarness, chain: Chain) -> None:
+    client = harness.connect(of(chain, f"{FINAL}&since=now"))
     client.next()
     chain.add(1, block=5)
     chain.restored()
@@ -261,24 +277,24 @@ def test_a_restored_backup_is_a_reset(house: House, chain: Chain) -> None:
     assert client.tokens(1) == [1]
 
 
-def test_rows_that_are_not_kept_until_they_are_final_are_a_reset(
-    house: House, chain: Chain
+def test_rows_removed_before_they_are_final_are_a_reset(
+    harness: ProcessHarness, chain: Chain
 ) -> None:
-    client = house.connect(of(chain, f"{FINAL}&since=now"))
+    client = harness.connect(of(chain, f"{FINAL}&since=now"))
     client.next()
     chain.add(1, block=5)
     chain.add(2, block=6)
-    house.look()
+    harness.poll()
     chain.prune(1)
     chain.reach(6, 6, 6)
     assert client.next()["data"]["reason"] == "expired"
     assert client.tokens(1) == [2]
 
 
-def test_networks_that_wait_are_not_read_in_vain(
-    house: House, chain: Chain, monkeypatch: pytest.MonkeyPatch
+def test_networks_without_settled_rows_are_not_read(
+    harness: ProcessHarness, chain: Chain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    house.connect(of(chain, FINAL))
+    harness.connect(of(chain, FINAL))
     reads: list[Any] = []
     read = outbox.settled_after
     monkeypatch.setattr(
@@ -286,51 +302,53 @@ def test_networks_that_wait_are_not_read_in_vain(
     )
     chain.add(1, block=5)
     chain.reach(5, 4, 4)
-    house.look()
-    house.look()
+    harness.poll()
+    harness.poll()
     mine = [positions for positions in reads if chain.network_id in positions]
     assert len(mine) == 1
 
 
-# -- By chance -------------------------------------------------------------------------------------
+# -- Random histories ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_clients_that_come_and_go_miss_nothing(
-    house: House, second: House, chain: Chain, seed: int
+def test_clients_that_reconnect_miss_nothing(
+    harness: ProcessHarness, second: ProcessHarness, chain: Chain, seed: int
 ) -> None:
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     wishes = [(level, reorg) for level in ("safe", "final") for reorg in (False, True)] * 2
-    guests = [Guest(chain, reorg=reorg, more=f"&finality={level}") for level, reorg in wishes]
+    clients = [
+        ResumingClient(chain, reorg=reorg, more=f"&finality={level}") for level, reorg in wishes
+    ]
     history = _History(chain, random.Random(seed))
     writer = threading.Thread(target=history.run)
     writer.start()
     while writer.is_alive():
-        guest = chance.choice(guests)
-        if guest.client is None:
-            guest.come(chance.choice((house, second)))
+        client = rng.choice(clients)
+        if client.connection is None:
+            client.connect(rng.choice((harness, second)))
         else:
-            guest.read(chance.randrange(20))
-            if chance.random() < 0.5:
-                guest.go()
+            client.read(rng.randrange(20))
+            if rng.random() < 0.5:
+                client.disconnect()
     writer.join()
-    for guest, (level, reorg) in zip(guests, wishes, strict=True):
+    for client, (level, reorg) in zip(clients, wishes, strict=True):
         expected_events = expected(history.rows_of(level), reorg=reorg)
-        if guest.client is None:
-            guest.come(chance.choice((house, second)))
-        for _ in range(len(expected_events) - len(guest.tokens)):
-            guest.take()
-        assert guest.tokens == expected_events
-        assert guest.client is not None
-        guest.client.is_told_nothing()
+        if client.connection is None:
+            client.connect(rng.choice((harness, second)))
+        for _ in range(len(expected_events) - len(client.tokens)):
+            client.take()
+        assert client.tokens == expected_events
+        assert client.connection is not None
+        client.connection.expect_nothing()
 
 
 class _History:
     """A chain that grows, reorganises and becomes final, and what each removal found."""
 
-    def __init__(self, chain: Chain, chance: random.Random) -> None:
+    def __init__(self, chain: Chain, rng: random.Random) -> None:
         self._chain = chain
-        self._chance = chance
+        self._rng = rng
         self._heights = {"safe": 0, "final": 0}
         self._removals: dict[int, dict[str, int]] = {}  # by number of the row
 
@@ -339,8 +357,8 @@ class _History:
         blocks: dict[int, list[int]] = {}
         for step in range(120):
             floor = self._heights["final"]
-            if height > floor and self._chance.random() < 0.25:
-                depth = self._chance.randrange(1, min(height - floor, 4) + 1)
+            if height > floor and self._rng.random() < 0.25:
+                depth = self._rng.randrange(1, min(height - floor, 4) + 1)
                 before = self._chain.newest
                 results = dict(self._heights)
                 self._chain.remove(height - depth)
@@ -353,17 +371,17 @@ class _History:
                 self._heights["safe"] = min(self._heights["safe"], height)
                 self._reach(height)
                 height += 1
-                blocks[height] = self._chance.sample(again, self._chance.randrange(len(again) + 1))
+                blocks[height] = self._rng.sample(again, self._rng.randrange(len(again) + 1))
             else:
                 height += 1
-                new = self._chance.randrange(4)
+                new = self._rng.randrange(4)
                 blocks[height] = [*range(tokens + 1, tokens + new + 1)]
                 tokens += new
             if blocks[height]:
                 self._chain.add(*blocks[height], block=height, fork=f"{step:x}")
-            if self._chance.random() < 0.5:
-                final = self._chance.randrange(floor, max(floor, height - 3) + 1)
-                safe = self._chance.randrange(final, height + 1)
+            if self._rng.random() < 0.5:
+                final = self._rng.randrange(floor, max(floor, height - 3) + 1)
+                safe = self._rng.randrange(final, height + 1)
                 self._heights = {"final": final, "safe": max(safe, self._heights["safe"])}
             self._reach(height)
 

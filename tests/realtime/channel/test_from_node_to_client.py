@@ -10,7 +10,7 @@ from chain.indexing.head import indexer
 from chain.models import Blockchain, OutboxEntry
 from tests.chain.indexed_network import Network, listen, network
 from tests.evm.node import Node, running_node
-from tests.realtime.channel.channel import House
+from tests.realtime.channel.channel import ProcessHarness
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -33,11 +33,11 @@ def world(node: Node) -> Iterator[Network]:
         yield world
 
 
-def test_a_transfer_on_a_chain_becomes_a_message(world: Network, house: House) -> None:
-    client = house.connect()
+def test_a_transfer_on_a_chain_becomes_a_message(world: Network, harness: ProcessHarness) -> None:
+    client = harness.connect()
     sent = world.send(2)
     world.node.mine()
-    client.is_told_nothing()
+    client.expect_nothing()
     world.follow()
     first, second = client.next(), client.next()
     logs = world.node.mined(sent)["logs"]
@@ -47,11 +47,13 @@ def test_a_transfer_on_a_chain_becomes_a_message(world: Network, house: House) -
     assert first["data"]["from"] == "0x" + "0" * 40
     assert first["data"]["to"].lower() == "0x" + logs[0]["topics"][2][-40:]
     assert first["data"]["to"] != first["data"]["to"].lower()
-    client.is_told_nothing()
+    client.expect_nothing()
 
 
-def test_what_a_reorganisation_brings_back_is_told_once(world: Network, house: House) -> None:
-    plain, asking = house.connect(), house.connect("reorg=1")
+def test_an_event_restored_by_a_reorganisation_is_sent_once(
+    world: Network, harness: ProcessHarness
+) -> None:
+    plain, asking = harness.connect(), harness.connect("reorg=1")
     raw = world.node.rpc("eth_getRawTransactionByHash", world.send(2))
     world.node.mine()
     world.follow()
@@ -64,19 +66,21 @@ def test_what_a_reorganisation_brings_back_is_told_once(world: Network, house: H
     world.node.mine()
     world.follow()
     world.check()
-    plain.is_told_nothing()
+    plain.expect_nothing()
     assert asking.tokens(4) == [-tokens[1], -tokens[0], *tokens]
 
 
-def test_final_events_come_when_the_chain_says_so(world: Network, house: House) -> None:
+def test_final_events_are_sent_when_the_chain_reports_finality(
+    world: Network, harness: ProcessHarness
+) -> None:
     Blockchain.objects.update(finality_depth=4)
-    plain, safe = house.connect(), house.connect("finality=safe&reorg=1")
-    final = house.connect("finality=final&reorg=1&since=now")
+    plain, safe = harness.connect(), harness.connect("finality=safe&reorg=1")
+    final = harness.connect("finality=final&reorg=1&since=now")
     final.next()
     world.mint(2)
     world.follow()
     tokens = plain.tokens(2)
-    final.is_told_nothing()
+    final.expect_nothing()
     world.node.mine(2)
     indexer.forget()  # heights are requested every ten seconds
     world.follow()
@@ -93,7 +97,7 @@ def test_final_events_come_when_the_chain_says_so(world: Network, house: House) 
     indexer.forget()
     world.follow()
     [token] = safe.tokens(1)
-    final.is_told_nothing()
+    final.expect_nothing()
     world.node.mine(1)
     indexer.forget()
     world.follow()

@@ -17,7 +17,7 @@ from tests.chain.indexed_network import Network, let_a_minute_pass, listen, netw
 from tests.chain.lying_network import contents, truth
 from tests.evm.liar import Liar, Lie
 from tests.evm.node import Node, running_node
-from tests.realtime.channel.channel import Client, House
+from tests.realtime.channel.channel import Client, ProcessHarness
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -45,13 +45,13 @@ def world(node: Node) -> Iterator[Network]:
 @pytest.mark.parametrize("verify", ["sample", "all"])
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.slow
-def test_a_client_ends_with_the_events_of_the_chain(
-    world: Network, house: House, verify: str, seed: int
+def test_a_client_converges_to_the_events_of_the_chain(
+    world: Network, harness: ProcessHarness, verify: str, seed: int
 ) -> None:
     Blockchain.objects.update(verify=verify)
     random = Random(seed)
     liar = Liar(world.proxy, seed)
-    client = house.connect(f"network={world.network_id}&reorg=1&since=0&event=*")
+    client = harness.connect(f"network={world.network_id}&reorg=1&since=0&event=*")
     received: Counter[str] = Counter()
     world.mint(2)
     world.follow()

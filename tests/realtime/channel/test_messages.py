@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.realtime.channel.chains import ANN, COIN, GEM, NOBODY, Chain
-from tests.realtime.channel.channel import House
+from tests.realtime.channel.channel import ProcessHarness
 
 pytestmark = pytest.mark.django_db
 
@@ -15,45 +15,49 @@ def of(chain: Chain, more: str = "") -> str:
     return f"network={chain.network_id}{more}"
 
 
-def test_a_client_that_says_nothing_is_told_exactly_the_specified_message(
-    house: House, chain: Chain
+def test_without_parameters_a_client_gets_exactly_the_specified_message(
+    harness: ProcessHarness, chain: Chain
 ) -> None:
-    client = house.connect()
+    client = harness.connect()
     chain.add(7, block=1)
     assert client.next() == {
         "event": "Transfer",
         "data": {"from": NOBODY, "to": ANN, "tokenId": "7"},
     }
-    client.is_told_nothing()
+    client.expect_nothing()
 
 
-def test_a_fungible_tokens_transfer_has_a_value(house: House, chain: Chain) -> None:
-    client = house.connect(of(chain))
+def test_a_fungible_tokens_transfer_has_a_value(harness: ProcessHarness, chain: Chain) -> None:
+    client = harness.connect(of(chain))
     args = {"from": NOBODY, "to": ANN, "value": "1000"}
     chain.add(1, block=1, args=args, contract_name="Coin", address=COIN)
     assert client.next() == {"event": "Transfer", "data": args}
 
 
-def test_events_are_told_in_order_from_the_connection_on(house: House, chain: Chain) -> None:
+def test_events_after_the_connection_are_sent_in_order(
+    harness: ProcessHarness, chain: Chain
+) -> None:
     chain.add(1, 2, block=1)
-    client = house.connect(of(chain))
+    client = harness.connect(of(chain))
     chain.add(3, 4, 5, block=2)
     chain.add(6, block=3)
     assert client.tokens(4) == [3, 4, 5, 6]
 
 
-def test_two_processes_tell_the_same(house: House, second: House, chain: Chain) -> None:
-    clients = [house.connect(of(chain)), second.connect(of(chain))]
+def test_two_processes_send_the_same(
+    harness: ProcessHarness, second: ProcessHarness, chain: Chain
+) -> None:
+    clients = [harness.connect(of(chain)), second.connect(of(chain))]
     chain.add(1, 2, block=1)
     assert [client.tokens(2) for client in clients] == [[1, 2], [1, 2]]
 
 
-def test_what_is_not_committed_is_not_told(house: House, chain: Chain) -> None:
-    client = house.connect(of(chain))
+def test_uncommitted_events_are_not_sent(harness: ProcessHarness, chain: Chain) -> None:
+    client = harness.connect(of(chain))
     with pytest.raises(ZeroDivisionError):
         chain.write(lambda seq: 1 // 0)
     chain.add_history(1, block=1)
-    client.is_told_nothing()
+    client.expect_nothing()
     chain.add(2, block=2)
     assert client.tokens(1) == [2]
 
@@ -73,8 +77,10 @@ def test_what_is_not_committed_is_not_told(house: House, chain: Chain) -> None:
         ("&event=Minted,Transfer&contract=Gem", [1, 3]),
     ],
 )
-def test_filters_choose(house: House, chain: Chain, query: str, tokens: list[int]) -> None:
-    client = house.connect(of(chain, query))
+def test_filters_select_events(
+    harness: ProcessHarness, chain: Chain, query: str, tokens: list[int]
+) -> None:
+    client = harness.connect(of(chain, query))
     chain.add(1, block=1)
     chain.add(2, block=2, contract_name="Coin", address=COIN)
     minted = {"tokenId": "3", "minter": ANN, "metadata": [{"key": "a", "attributeType": 1}]}
@@ -83,8 +89,8 @@ def test_filters_choose(house: House, chain: Chain, query: str, tokens: list[int
     assert client.tokens(len(tokens)) == tokens
 
 
-def test_networks_are_told_apart(house: House, chain: Chain, other: Chain) -> None:
-    item, both = house.connect(of(chain)), house.connect(of(chain, f",{other.network_id}"))
+def test_networks_are_distinguished(harness: ProcessHarness, chain: Chain, other: Chain) -> None:
+    item, both = harness.connect(of(chain)), harness.connect(of(chain, f",{other.network_id}"))
     other.add(1, block=1)
     chain.add(2, block=1)
     assert item.tokens(1) == [2]
@@ -95,47 +101,53 @@ def test_networks_are_told_apart(house: House, chain: Chain, other: Chain) -> No
     "query",
     ["since=yesterday", "network=mainnet", "contract=", "reorg=perhaps", "event=" + "x" * 300],
 )
-def test_what_can_not_be_asked_for_is_refused(house: House, query: str) -> None:
-    assert house.refused(query) == 4400
+def test_invalid_parameters_are_rejected(harness: ProcessHarness, query: str) -> None:
+    assert harness.rejection_code(query) == 4400
 
 
 @pytest.mark.parametrize("query", ["contracts=Gem", "events=Minted&network=1", "x", "Network=1"])
-def test_a_misspelled_filter_is_refused_and_never_means_every_event(
-    house: House, query: str
+def test_a_misspelled_filter_is_rejected_and_never_matches_everything(
+    harness: ProcessHarness, query: str
 ) -> None:
-    assert house.refused(query) == 4400
+    assert harness.rejection_code(query) == 4400
 
 
-def test_keys_in_the_address_are_no_unknown_parameters(house: House, chain: Chain) -> None:
-    client = house.connect(of(chain, "&applicationId=a&javascriptKey=b&restApiKey=c&clientKey=d"))
+def test_keys_in_the_query_string_are_not_unknown_parameters(
+    harness: ProcessHarness, chain: Chain
+) -> None:
+    client = harness.connect(of(chain, "&applicationId=a&javascriptKey=b&restApiKey=c&clientKey=d"))
     chain.add(1, block=1)
     assert client.tokens(1) == [1]
 
 
-def test_what_a_client_says_is_ignored_but_for_pings(house: House, chain: Chain) -> None:
-    client = house.connect(of(chain))
-    client.say("subscribe to everything")
-    client.say('{"event": "ping"}')
+def test_messages_of_clients_are_ignored_except_pings(
+    harness: ProcessHarness, chain: Chain
+) -> None:
+    client = harness.connect(of(chain))
+    client.send("subscribe to everything")
+    client.send('{"event": "ping"}')
     assert client.next() == {"event": "pong"}
     chain.add(1, block=1)
     assert client.tokens(1) == [1]
 
 
-def test_a_client_that_has_gone_leaves_nothing_behind(house: House, chain: Chain) -> None:
-    clients = [house.connect(of(chain)), house.connect("since=0")]
+def test_a_closed_connection_leaves_nothing_behind(harness: ProcessHarness, chain: Chain) -> None:
+    clients = [harness.connect(of(chain)), harness.connect("since=0")]
     for client in clients:
         client.leave()
-    assert [*house.pump.channel.members()] == []
-    assert house.feed().catching_up == 0
+    assert [*harness.pump.channel.members()] == []
+    assert harness.feed().catching_up == 0
     chain.add(1, block=1)
-    house.look()
+    harness.poll()
 
 
-def test_the_status_says_how_far_each_network_was_told(house: House, chain: Chain) -> None:
-    house.connect(of(chain))
+def test_the_status_has_the_last_sent_row_of_each_network(
+    harness: ProcessHarness, chain: Chain
+) -> None:
+    harness.connect(of(chain))
     chain.add(1, 2, block=1)
-    house.look()
-    status = house.pump.status()
+    harness.poll()
+    status = harness.pump.status()
     assert status["networks"][str(chain.network_id)] == {"newest": 2, "told": 2, "lag": 0}
     assert status["messages"] == 2
     assert status["last"]["contract"] == "Gem"

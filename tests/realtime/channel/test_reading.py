@@ -1,4 +1,4 @@
-"""The pump goes on reading after lost connections and without notifications."""
+"""The pump continues after lost connections and without notifications."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ import pytest
 from chain.indexing.storage.events import store_events
 from objects.database.statements import fetch
 from tests.realtime.channel.chains import Chain
-from tests.realtime.channel.channel import House
+from tests.realtime.channel.channel import ProcessHarness
 from tests.realtime.channel.test_messages import of
 
 pytestmark = pytest.mark.django_db
 
 
-def test_what_nobody_is_woken_up_for_is_told_a_second_later(house: House, chain: Chain) -> None:
-    client = house.connect(of(chain))
+def test_without_a_notification_an_event_is_sent_a_second_later(
+    harness: ProcessHarness, chain: Chain
+) -> None:
+    client = harness.connect(of(chain))
     chain.notifies = False
     chain.add(1, block=1)
     assert client.next()["data"]["tokenId"] == "1"
 
 
-def test_a_connection_to_the_database_that_is_lost_loses_nothing(
-    house: House, chain: Chain
-) -> None:
-    client = house.connect(of(chain))
-    pump = house.pump
+def test_a_lost_database_connection_loses_nothing(harness: ProcessHarness, chain: Chain) -> None:
+    client = harness.connect(of(chain))
+    pump = harness.pump
     for token in (1, 2):
-        [(pid,)] = house.run(pump._thread.run(lambda: fetch(_PID, (), prepare=False)))
+        [(pid,)] = harness.run(pump._thread.run(lambda: fetch(_PID, (), prepare=False)))
         chain.hang_up(int(pid))
         chain.add(token, block=token)
         assert client.tokens(1) == [token]
@@ -35,8 +35,8 @@ def test_a_connection_to_the_database_that_is_lost_loses_nothing(
 _PID = "SELECT pg_backend_pid()"
 
 
-def test_a_row_that_nobody_understands_is_left_out(house: House, chain: Chain) -> None:
-    client = house.connect(of(chain))
+def test_an_unreadable_row_is_skipped(harness: ProcessHarness, chain: Chain) -> None:
+    client = harness.connect(of(chain))
     rows = [chain.row(token, 1, token, "a") for token in (1, 2, 3)]
 
     def garbled(seq: int) -> int:

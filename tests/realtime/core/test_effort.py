@@ -53,5 +53,5 @@ values = st.recursive(
 
 
 @given(st.dictionaries(st.text(max_size=3), values, max_size=4))
-def test_the_text_of_an_object_is_longer_than_its_elements_are_many(image: dict[str, Any]):
+def test_the_text_of_an_object_is_longer_than_its_number_of_elements(image: dict[str, Any]):
     assert extent(image) <= len(json.dumps(image, ensure_ascii=False, separators=(",", ":")))

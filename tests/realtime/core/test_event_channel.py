@@ -1,7 +1,7 @@
-"""Clients that connect, go and come back get each event once, in order, through reorganisations.
+"""Clients that connect and reconnect get each event once, in order, through reorganisations.
 
-A model of the outbox (with reorganisations), processes that tell it at their own pace, and clients
-that connect to any of them, are held against an oracle that knows the history alone.
+A model of the outbox (with reorganisations), processes that publish it at their own pace, and
+clients that connect to any of them, are compared with an oracle of the history.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ GEM = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
 
 @dataclass(frozen=True)
 class Log:
-    """A log in a transaction, and what it says; ``block`` is where it is."""
+    """A log in a transaction, and its contents; ``block`` is its block."""
 
     place: int
     form: int
@@ -54,7 +54,7 @@ class History:
         self.chain.append(Log(self.places, 0, self.blocks))
 
     def reorganise(self, depth: int, fate: list[int]) -> None:
-        """The last events are removed; each comes back as it was (0), says something else (1), or
+        """The last events are removed; each returns unchanged (0), with other contents (1), or
         is gone (2). Those that come back do so in the same block, or in another (3)."""
         gone = self.chain[len(self.chain) - min(depth, len(self.chain)) :]
         for log in reversed(gone):
@@ -73,7 +73,7 @@ class History:
         """The row as the database reads it."""
         op, log = self.rows[seq - 1]
         before = [*enumerate(self.rows[: seq - 1], 1)]
-        again = [n for n, (o, x) in before if o == "added" and _said(x) == _said(log)]
+        again = [n for n, (o, x) in before if o == "added" and _key(x) == _key(log)]
         announced = [n for n, (o, x) in before if o == "added" and x == log]
         gone = [n for n, (o, x) in before if o == "removed" and x.place == log.place]
         existing = PriorRows(*(max(results, default=None) for results in (again, announced, gone)))
@@ -92,7 +92,7 @@ class History:
         self.rows.append(("added", log))
 
 
-def _said(log: Log) -> tuple[int, int]:
+def _key(log: Log) -> tuple[int, int]:
     return log.place, log.form
 
 
@@ -104,9 +104,9 @@ def expected(rows: list[tuple[str, Log]], start: int, *, reorg: bool) -> list[tu
     alive -= {log for log in alive if _last(rows[:start], log) == "removed"}
     for op, log in rows[start:]:
         if op == "added":
-            if reorg or _said(log) not in sent_ids:
+            if reorg or _key(log) not in sent_ids:
                 observed.append(("added", log.place * 100 + log.form))
-            sent_ids.add(_said(log))
+            sent_ids.add(_key(log))
             alive.add(log)
         elif reorg and log in alive:
             observed.append(("removed", log.place * 100 + log.form))
@@ -137,10 +137,10 @@ class Client:
         self.frames.append(document)
         self.cursor = document.get("id", self.cursor)
 
-    def fell_behind(self, positions: Marks) -> None:
+    def catch_up_from(self, positions: Marks) -> None:
         self.positions = dict(positions)
 
-    def told(self, network: int) -> list[tuple[str, int]]:
+    def received(self, network: int) -> list[tuple[str, int]]:
         return [
             ("removed" if frame.get("removed") else "added", int(frame["data"]["tokenId"]))
             for frame in self.frames
@@ -160,7 +160,7 @@ class World:
             channel.start(EPOCH, {})
 
     def publish(self, channel: Channel, most: int) -> None:
-        """Let a process tell some of what it hasn't."""
+        """Let a process publish some unpublished rows."""
         for network, history in self.histories.items():
             seq = channel.marks.get(network, 0)
             for _ in range(min(most, len(history.rows) - seq)):
@@ -227,7 +227,7 @@ actions = st.one_of(
     st.tuples(
         st.just("reorganise"), networks, st.integers(1, 6), st.lists(st.integers(0, 3), max_size=6)
     ),
-    st.tuples(st.just("tell"), st.integers(0, 1), few),
+    st.tuples(st.just("publish"), st.integers(0, 1), few),
     st.tuples(st.just("restart"), st.integers(0, 1)),
     st.tuples(st.just("connect"), st.integers(0, 3), st.integers(0, 1)),
     st.tuples(st.just("disconnect"), st.integers(0, 3)),
@@ -238,7 +238,7 @@ actions = st.one_of(
 
 @settings(max_examples=250, deadline=None)
 @given(st.lists(actions, max_size=60))
-def test_each_client_is_told_each_event_once_and_in_order(steps: list[Any]) -> None:
+def test_each_client_gets_each_event_once_and_in_order(steps: list[Any]) -> None:
     world = World()
     clients = [Client(detailed(reorg=bool(n % 2))) for n in range(4)]
     for client in clients[:2]:
@@ -251,7 +251,7 @@ def test_each_client_is_told_each_event_once_and_in_order(steps: list[Any]) -> N
                 world.histories[network].history()
             case ("reorganise", network, depth, fate):
                 world.histories[network].reorganise(depth, fate)
-            case ("tell", number, most):
+            case ("publish", number, most):
                 world.publish(world.channels[number], most)
             case ("restart", number):
                 for client in clients:
@@ -279,12 +279,12 @@ def test_each_client_is_told_each_event_once_and_in_order(steps: list[Any]) -> N
             continue
         for network, history in world.histories.items():
             start = client.began.get(network, 0)
-            assert client.told(network) == expected(
+            assert client.received(network) == expected(
                 history.rows, start, reorg=client.subscription.reorg
             )
 
 
-def test_a_plain_client_is_told_from_when_it_came_without_details() -> None:
+def test_a_plain_client_gets_plain_messages_from_its_connection_on() -> None:
     world = World()
     channel = world.channels[0]
     client = Client(EventSubscription())
@@ -294,26 +294,26 @@ def test_a_plain_client_is_told_from_when_it_came_without_details() -> None:
     world.histories[1].grow(1)
     world.histories[1].reorganise(2, [0, 3])
     world.publish(channel, 10)
-    # Row 2 was sent before it came; the event of row 3 is sent once.
+    # Row 2 was sent before it connected; the event of row 3 is sent once.
     assert [frame["data"]["tokenId"] for frame in client.frames] == ["300", "200"]
     assert all(frame.keys() == {"event", "data"} for frame in client.frames)
 
 
-def test_events_visit_only_groups_that_they_may_concern() -> None:
+def test_only_groups_that_may_match_are_tested() -> None:
     channel = Channel()
     channel.start(EPOCH, {})
-    everybody = Client(parse({}))
+    of_all = Client(parse({}))
     of_gem = Client(parse({"contract": ["Gem", GEM], "since": ["now"]}))
     of_coin = Client(parse({"contract": ["Coin"], "since": ["now"]}))
     of_minted = Client(parse({"event": ["Minted"]}))
-    for client in (everybody, of_gem, of_coin, of_minted):
+    for client in (of_all, of_gem, of_coin, of_minted):
         channel.join(client)
     history = History(1)
     history.grow(1)
     assert channel.publish(history.event(1)) == 2
-    assert len(everybody.frames) == len(of_gem.frames) == 1
+    assert len(of_all.frames) == len(of_gem.frames) == 1
     assert of_coin.frames == of_minted.frames == []
-    for client in (everybody, of_gem, of_coin, of_minted):
+    for client in (of_all, of_gem, of_coin, of_minted):
         channel.leave(client)
         channel.leave(client)
     history.grow(1)
@@ -321,7 +321,7 @@ def test_events_visit_only_groups_that_they_may_concern() -> None:
     assert [*channel.members()] == []
 
 
-def test_the_cursor_of_a_filtered_connection_is_about_its_networks() -> None:
+def test_the_cursor_of_a_filtered_connection_has_only_its_networks() -> None:
     channel = Channel()
     channel.start(EPOCH, {2: 7})
     client = Client(parse({"network": ["1"], "since": ["now"]}), starts={1: 0, 2: 7})
@@ -333,7 +333,7 @@ def test_the_cursor_of_a_filtered_connection_is_about_its_networks() -> None:
     assert client.cursor == "1.e0.1:1."
 
 
-def test_only_the_latest_events_are_kept() -> None:
+def test_only_the_latest_events_are_retained() -> None:
     recent = Recent()
     history = History(1)
     history.grow(1)

@@ -1,4 +1,4 @@
-"""What a client may ask the event channel for."""
+"""Parameters and filters of the event channel."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def event(name: str | None = "Transfer", network: int = 31337, **changed: object
     return Event(network, 1, "added", json.dumps(stored))
 
 
-def test_without_anything_every_transfer_is_asked_for() -> None:
+def test_the_default_is_every_transfer() -> None:
     assert parse({}) == EventSubscription(Filter(frozenset({"Transfer"}), None, None), None, False)
     assert not parse({}).is_detailed
 
@@ -40,17 +40,17 @@ def test_values_are_repeated_or_listed() -> None:
 
 
 @pytest.mark.parametrize("value", ["*", "Transfer,*"])
-def test_a_star_is_every_kind(value: str) -> None:
+def test_a_star_matches_every_kind(value: str) -> None:
     assert parse({"event": [value]}).filter.events is None
 
 
 @pytest.mark.parametrize(("since", "read"), [("", "now"), ("now", "now"), ("0", "0")])
-def test_who_may_come_back_is_told_details(since: str, read: str) -> None:
+def test_since_requests_detailed_messages(since: str, read: str) -> None:
     subscription = parse({"since": [since]})
     assert (subscription.since, subscription.is_detailed) == (read, True)
 
 
-def test_who_asks_for_reorganisations_is_told_details() -> None:
+def test_reorg_requests_detailed_messages() -> None:
     assert parse({"reorg": ["1"]}).is_detailed
     assert not parse({"reorg": ["0"]}).is_detailed
 
@@ -73,13 +73,15 @@ def test_who_asks_for_reorganisations_is_told_details() -> None:
         ({"reorg": ["maybe"]}, "reorg"),
     ],
 )
-def test_what_makes_no_sense_is_refused_by_name(query: dict[str, list[str]], names: str) -> None:
+def test_an_invalid_value_is_rejected_with_its_parameter(
+    query: dict[str, list[str]], names: str
+) -> None:
     with pytest.raises(BadQuery, match=f"^{names}: "):
         parse(query)
 
 
 @pytest.mark.parametrize("name", ["contracts", "Contract", "contract ", "where", "", "x" * 500])
-def test_an_unknown_parameter_is_refused_by_name(name: str) -> None:
+def test_an_unknown_parameter_is_rejected_by_name(name: str) -> None:
     with pytest.raises(BadQuery) as raised:
         parse({"network": ["1"], name: ["Gem"]})
     text = str(raised.value)
@@ -88,7 +90,7 @@ def test_an_unknown_parameter_is_refused_by_name(name: str) -> None:
     assert len(text) < 200
 
 
-def test_parameters_that_mean_something_to_others_are_ignored() -> None:
+def test_ignored_parameters_are_accepted() -> None:
     assert parse({"applicationId": ["x"]}, ignored=["applicationId"]) == EventSubscription()
     with pytest.raises(BadQuery, match=r"^applicationId: "):
         parse({"applicationId": ["x"]})
@@ -112,16 +114,16 @@ def test_parameters_that_mean_something_to_others_are_ignored() -> None:
         ({"event": ["*"], "network": ["1"]}, False),
     ],
 )
-def test_filters_let_through_what_they_name(query: dict[str, list[str]], matches: bool) -> None:
+def test_filters_match_the_named_events(query: dict[str, list[str]], matches: bool) -> None:
     assert parse(query).filter.matches(event()) is matches
 
 
-def test_what_could_not_be_decoded_is_told_to_nobody() -> None:
+def test_an_undecoded_event_matches_no_filter() -> None:
     unknown = event(None, args={"topics": [], "data": "0x", "undecoded": "unknown event"})
     assert not parse({"event": ["*"]}).filter.matches(unknown)
 
 
-def test_a_transfer_of_something_else_is_told_where_every_kind_is() -> None:
+def test_a_transfer_without_a_token_matches_only_every_kind() -> None:
     other = event(args={"node": "0x00", "owner": ANN})
     assert not parse({}).filter.matches(other)
     assert not parse({"event": ["Transfer"]}).filter.matches(other)
@@ -129,7 +131,7 @@ def test_a_transfer_of_something_else_is_told_where_every_kind_is() -> None:
 
 
 @pytest.mark.parametrize("value", ["latest", "safe", "final"])
-def test_the_finality_of_events_may_be_chosen(value: str) -> None:
+def test_the_finality_is_a_parameter(value: str) -> None:
     subscription = parse({"finality": [value]})
     assert subscription.finality == value
     assert not subscription.is_detailed
@@ -137,7 +139,7 @@ def test_the_finality_of_events_may_be_chosen(value: str) -> None:
 
 
 @pytest.mark.parametrize("values", [[""], ["finalized"], ["Final"], ["1"], ["safe,final"]])
-def test_another_finality_is_refused(values: list[str]) -> None:
+def test_an_unknown_finality_is_rejected(values: list[str]) -> None:
     with pytest.raises(BadQuery, match=r"^finality: latest, safe or final"):
         parse({"finality": values})
     with pytest.raises(BadQuery, match=r"^finality: may be given once"):

@@ -34,14 +34,14 @@ def event(op: str = "added", before: PriorRows | None = None, **changed: Any) ->
     return Event(31337, 17, op, json.dumps({**PAYLOAD, **changed}), before or PriorRows())
 
 
-def test_a_plain_message_is_exactly_the_specified_one() -> None:
+def test_a_plain_message_has_exactly_the_specified_form() -> None:
     assert event().plain.decode() == (
         f'{{"event":"Transfer","data":{{"from":"{A}","to":"{B}",'
         '"tokenId":"115792089237316195423570985008687907853269984665640"}}'
     )
 
 
-def test_a_detailed_message_says_where_it_is_and_where_to_go_on() -> None:
+def test_a_detailed_message_has_its_position_and_a_cursor() -> None:
     message = json.loads(event().detailed("1.e.31337:17.31337:2"))
     assert message == {
         "event": "Transfer",
@@ -58,14 +58,14 @@ def test_a_detailed_message_says_where_it_is_and_where_to_go_on() -> None:
     }
 
 
-def test_what_is_removed_says_so() -> None:
+def test_a_removal_is_marked_as_removed() -> None:
     message = json.loads(event("removed").detailed("x"))
     assert message["removed"] is True
     assert message["event"] == "Transfer"
     assert message["id"] == "x"
 
 
-def test_other_events_are_told_with_their_arguments() -> None:
+def test_other_events_have_their_arguments_as_data() -> None:
     args = {"tokenId": "1", "minter": A, "metadata": [{"key": "k", "attributeType": 2}]}
     assert json.loads(event(eventName="Minted", args=args).plain) == {
         "event": "Minted",
@@ -73,14 +73,14 @@ def test_other_events_are_told_with_their_arguments() -> None:
     }
 
 
-def test_texts_of_contracts_can_not_break_out_of_a_message() -> None:
+def test_texts_of_contracts_cannot_break_out_of_a_message() -> None:
     name = 'x","id":"y\n'
     message = json.loads(event(eventName=name, contractName=name, args={name: name}).detailed("z"))
     assert (message["event"], message["contractName"]) == (name, name)
     assert (message["data"], message["id"]) == ({name: name}, "z")
 
 
-def test_the_channels_own_messages_have_an_id() -> None:
+def test_control_messages_have_an_id() -> None:
     assert json.loads(control("hello", {"networks": {}}, "c")) == {
         "event": "hello",
         "data": {"networks": {}},
@@ -102,7 +102,7 @@ def test_the_channels_own_messages_have_an_id() -> None:
         ({"0": A, "1": B, "2": "12"}, {"value": "12"}),
     ],
 )
-def test_a_transfer_is_told_by_the_names_that_clients_know(
+def test_a_transfer_has_the_common_argument_names(
     args: dict[str, Any], message: dict[str, str]
 ) -> None:
     assert transfer(args) == {"from": A, "to": B, **message}
@@ -123,7 +123,7 @@ def test_a_transfer_is_told_by_the_names_that_clients_know(
         {"from": A, "tokenId": "1", "value": "1"},
     ],
 )
-def test_what_is_no_transfer_of_a_token_is_not_made_one(args: dict[str, Any]) -> None:
+def test_other_arguments_are_not_converted_to_a_transfer(args: dict[str, Any]) -> None:
     assert transfer(args) is None
 
 
@@ -147,7 +147,7 @@ def test_what_is_no_transfer_of_a_token_is_not_made_one(args: dict[str, Any]) ->
         ("removed", PriorRows(again_of=9, announced=9, gone=8), 0, False, True),
     ],
 )
-def test_who_is_told_what_was_told_before(
+def test_delivery_of_an_event_that_was_sent_before(
     op: str, before: PriorRows, start: int, plain: bool, reorg: bool
 ) -> None:
     item = event(op, before)
@@ -155,7 +155,7 @@ def test_who_is_told_what_was_told_before(
     assert item.is_delivered(start, reorg=True) is reorg
 
 
-def test_a_detailed_message_has_the_time_of_its_block_and_a_plain_one_has_not() -> None:
+def test_only_detailed_messages_have_the_time_of_the_block() -> None:
     time = "2026-11-21T12:40:30.000Z"
     dated = event(blockTimestamp={"__type": "Date", "iso": time})
     assert json.loads(dated.detailed("x"))["blockTimestamp"] == time

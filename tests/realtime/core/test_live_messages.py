@@ -13,7 +13,7 @@ from realtime.core.messages import (
     UNKNOWN_OP,
     Connect,
     Fetch,
-    Refused,
+    InvalidMessage,
     Subscribe,
     Unsubscribe,
     parse_message,
@@ -24,8 +24,8 @@ def parsed(message: Any) -> Any:
     return parse_message(json.dumps(message))
 
 
-def refused(message: Any) -> Refused:
-    with pytest.raises(Refused) as caught:
+def refused(message: Any) -> InvalidMessage:
+    with pytest.raises(InvalidMessage) as caught:
         parse_message(message if isinstance(message, str) else json.dumps(message))
     return caught.value
 
@@ -43,13 +43,13 @@ def test_a_client_connects_with_any_of_the_keys():
         assert "value" in [getattr(message, name) for name in message.__struct_fields__]
 
 
-def test_what_a_client_connects_with_is_not_printed():
+def test_the_keys_of_a_connect_message_are_not_printed():
     message = parsed({**CONNECT, "masterKey": "secret", "sessionToken": "r:secret"})
     assert "secret" not in repr(message)
     assert "r:secret" not in repr(parsed({**SUBSCRIBE, "sessionToken": "r:secret"}))
 
 
-def test_a_client_subscribes_updates_asks_and_unsubscribes():
+def test_subscribe_update_query_and_unsubscribe_are_parsed():
     message = parsed({**SUBSCRIBE, "sessionToken": "r:1"})
     assert isinstance(message, Subscribe)
     assert (message.request_id, message.query.class_name) == (1, "Game")
@@ -93,18 +93,18 @@ def test_older_sdks_call_keys_fields():
         ({"op": "unsubscribe"}, "requestId"),
     ],
 )
-def test_a_message_that_makes_no_sense_is_refused_with_its_place(message, place):
+def test_an_invalid_message_is_rejected_with_its_place(message, place):
     refusal = refused(message)
     assert refusal.code == MALFORMED
     assert place in refusal.error
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "1", '"connect"', "null", '{"op":1}', "\ud800"])
-def test_what_is_no_message_is_refused(text):
+def test_text_that_is_not_a_message_is_rejected(text):
     assert refused(text).code == MALFORMED
 
 
-def test_a_message_nested_too_deep_is_refused():
+def test_a_message_nested_too_deeply_is_rejected():
     for text in ("[" * 100_000, '{"op":' * 50_000):
         assert refused(text).code == MALFORMED
     deep = '{"a":' * 20_000 + "1" + "}" * 20_000
@@ -112,14 +112,14 @@ def test_a_message_nested_too_deep_is_refused():
     assert refused(text).code == MALFORMED
 
 
-def test_a_refusal_names_the_request_where_there_is_one():
+def test_a_rejection_has_the_request_id_if_it_is_known():
     refusal = refused({"op": "publish", "requestId": 7})
     assert (refusal.code, refusal.request_id) == (UNKNOWN_OP, 7)
     assert refused({"op": "subscribe", "requestId": 7}).request_id == 7
     assert refused({"op": "subscribe", "requestId": "7"}).request_id is None
 
 
-def test_answers_are_what_sdks_read():
+def test_responses_have_the_form_that_sdks_read():
     client = messages.recipient("abc", None)
     assert json.loads(messages.connected(client)) == {"op": "connected", "clientId": "abc"}
     client = messages.recipient("abc", 'in"st')
@@ -133,7 +133,7 @@ def test_answers_are_what_sdks_read():
     }
 
 
-def test_an_event_has_the_objects_behind_the_head_of_its_subscription():
+def test_an_event_has_its_objects_after_the_head_of_its_subscription():
     middle = messages.event_middle(messages.recipient("abc", None), 3)
     message = {"clientId": "abc", "requestId": 3}
     body = messages.event_body(b'{"a":1}', None)
@@ -151,7 +151,7 @@ def test_an_event_has_the_objects_behind_the_head_of_its_subscription():
     }
 
 
-def test_an_error_says_whether_to_connect_again():
+def test_an_error_says_whether_to_reconnect():
     assert json.loads(messages.error(4, 'a "key"', reconnect=False)) == {
         "op": "error",
         "code": 4,

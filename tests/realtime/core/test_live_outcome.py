@@ -20,7 +20,7 @@ from realtime.core.outcome import fields_sent, outcome, touches
         (False, None, None),
     ],
 )
-def test_what_was_found_and_what_is_found_make_the_event(before, after, expected):
+def test_the_event_depends_on_the_match_before_and_after(before, after, expected):
     assert outcome(before, after) == expected
 
 
@@ -39,7 +39,7 @@ def test_what_was_found_and_what_is_found_make_the_event(before, after, expected
         ("info.a", {"info": {"a": 1}}, {}, True),
     ],
 )
-def test_a_watched_field_is_touched_when_its_value_is_another(path, before, after, expected):
+def test_a_watched_field_is_touched_when_its_value_changes(path, before, after, expected):
     images = [{"objectId": "o", **image} for image in (before, after)]
     assert touches([tuple(path.split("."))], *images) is expected
 

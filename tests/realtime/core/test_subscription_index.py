@@ -56,7 +56,7 @@ def is_candidate(where: dict[str, Any], *images: dict[str, Any]) -> bool:
         ({"score": {"$gt": 1}, "name": {"$gt": "a", "$lt": "c"}}, {"score": 2, "name": "d"}),
     ],
 )
-def test_a_subscription_is_left_out_for_other_values(where, image):
+def test_subscriptions_for_other_values_are_no_candidates(where, image):
     assert not is_candidate(where, image)
 
 
@@ -92,18 +92,18 @@ def test_a_subscription_is_left_out_for_other_values(where, image):
         ({"room": {"$in": [f"r{n}" for n in range(MAX_GUARDS + 1)]}}, {"room": "r3"}),
     ],
 )
-def test_a_subscription_is_looked_at_where_it_may_match(where, image):
+def test_subscriptions_that_may_match_are_candidates(where, image):
     assert predicate(parse_where(where))({"objectId": "o", **image})
     assert is_candidate(where, image)
 
 
-def test_both_images_of_a_change_count():
+def test_both_images_of_a_change_are_searched():
     assert is_candidate({"room": "a"}, {"room": "a"}, {"room": "b"})
     assert is_candidate({"room": "a"}, {"room": "b"}, {"room": "a"})
     assert not is_candidate({"room": "a"}, {"room": "b"}, {"room": "c"})
 
 
-def test_each_subscription_is_given_once_and_none_after_it_is_removed():
+def test_a_candidate_is_returned_once_and_never_after_its_removal():
     index: SubscriptionIndex[int] = SubscriptionIndex()
     wheres = [{"room": "a"}, {"room": {"$in": ["a", "b"]}}, {}, {"$or": [{"room": "a"}, {"n": 1}]}]
     for number, where in enumerate(wheres):
@@ -126,7 +126,7 @@ def test_a_change_visits_only_subscriptions_with_its_value():
     assert hit == [number for number in range(1000) if number % 100 == 7]
 
 
-def test_of_many_ranges_only_those_around_the_value_are_visited():
+def test_only_ranges_that_contain_the_value_are_visited():
     index: SubscriptionIndex[int] = SubscriptionIndex()
     for number in range(1000):
         index.add(number, parse_where({"score": {"$gte": number, "$lt": number + 3}}))
@@ -148,7 +148,7 @@ steps = st.lists(
 
 @settings(deadline=None, max_examples=60)
 @given(steps)
-def test_a_value_lies_in_the_intervals_around_it(steps):
+def test_containing_returns_the_intervals_around_a_value(steps):
     intervals: Intervals[int] = Intervals()
     stored: dict[int, tuple[int | None, int | None]] = {}
     for number, (what, low, high, item) in enumerate(steps):
@@ -160,7 +160,7 @@ def test_a_value_lies_in_the_intervals_around_it(steps):
             intervals.remove(item)
         else:
             value = item % 13
-            assert sorted(intervals.at(value)) == [
+            assert sorted(intervals.containing(value)) == [
                 entry
                 for entry, (start, end) in stored.items()
                 if (start is None or start <= value) and (end is None or value <= end)
@@ -207,7 +207,7 @@ wheres = st.recursive(
 
 @settings(deadline=None, max_examples=60)
 @given(st.lists(wheres, min_size=1, max_size=6), st.lists(objects, min_size=1, max_size=3))
-def test_index_and_predicate_find_what_the_predicate_finds(asked, images):
+def test_index_and_predicate_agree_with_the_predicate_alone(asked, images):
     queries = {}
     for number, where in enumerate(asked):
         with suppress(ServiceError):
@@ -220,7 +220,7 @@ def test_index_and_predicate_find_what_the_predicate_finds(asked, images):
         assert expected <= set(index.candidates(image))
 
 
-def test_after_many_elements_whoever_asks_about_a_path_may_find_the_object():
+def test_beyond_the_element_limit_all_queries_on_a_path_are_candidates():
     index: SubscriptionIndex[str] = SubscriptionIndex()
     for name, where in (
         ("first", {"a": 1}),

@@ -33,8 +33,8 @@ class Listener:
         self.connection: ClientConnection | None = None
 
     @property
-    def told(self) -> list[int]:
-        """The tokens that it received, those of what was removed with a minus."""
+    def tokens(self) -> list[int]:
+        """The received tokens, negative for removals."""
         return [token_of(frame) for frame in self.frames]
 
     async def listen(self) -> None:

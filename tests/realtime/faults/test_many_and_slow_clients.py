@@ -45,7 +45,7 @@ def connecting(process: Serving, **options: Any) -> Any:
     return connect
 
 
-def test_a_thousand_clients_come_back_and_each_is_told_everything_once(
+def test_a_thousand_clients_resume_and_each_gets_every_event_once(
     process: Serving, chain: Chain
 ) -> None:
     chain.add(*range(1, MISSED + 1), block=1)
@@ -64,14 +64,14 @@ def test_a_thousand_clients_come_back_and_each_is_told_everything_once(
 
     clients = asyncio.run(scenario())
     everything = [*range(1, MISSED + 11)]
-    assert all(client.told == everything for client in clients)
+    assert all(client.tokens == everything for client in clients)
     assert {client.hellos for client in clients} == {1}
 
 
-def test_who_does_not_read_is_closed_delays_nobody_and_comes_back(
+def test_a_client_that_does_not_read_is_closed_delays_no_other_and_resumes(
     process: Serving, chain: Chain
 ) -> None:
-    """What is queued for it is bounded; the last message that it has read says where to go on."""
+    """Its queue is bounded, and the cursor of the last message it read can be resumed."""
     big = {"from": NOBODY, "to": ANN, "note": "x" * 4000}
     count = 3000
 
@@ -96,7 +96,7 @@ def test_who_does_not_read_is_closed_delays_nobody_and_comes_back(
         began = monotonic()
         await asyncio.to_thread(stream)
         await until(lambda: len(reader.frames) == count)
-        assert reader.hellos == 1, "the one who reads was closed"
+        assert reader.hellos == 1, "the reading client was closed"
         assert monotonic() - began < 60
         assert process.memory().rss - before < 60 * 1024 * 1024
         await until(lambda: any(item["closed"].get("1013") for item in processes()))
@@ -107,7 +107,7 @@ def test_who_does_not_read_is_closed_delays_nobody_and_comes_back(
         again = Listener(connecting(process), query, since=cursor)
         second = asyncio.create_task(again.listen())
         await until(lambda: len(again.frames) >= count - read)
-        assert again.told == [*range(read + 1, count + 1)]
+        assert again.tokens == [*range(read + 1, count + 1)]
         await ended([task, second])
 
     asyncio.run(scenario())

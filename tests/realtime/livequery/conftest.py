@@ -16,7 +16,7 @@ from tests.realtime.livequery.committed import Aside, Committing, CommittingUser
 from tests.rest import CLIENT, MASTER, Api
 
 if TYPE_CHECKING:
-    from tests.realtime.livequery.desk import Desk
+    from tests.realtime.livequery.harness import EngineHarness
 
 
 @pytest.fixture(autouse=True)
@@ -26,25 +26,25 @@ def own_registrations() -> Iterator[None]:
 
 
 @pytest.fixture
-def desks(db: None) -> Iterator[Callable[[], Desk]]:
+def harnesses(db: None) -> Iterator[Callable[[], EngineHarness]]:
     """Makes live queries as another process has them."""
-    from tests.realtime.livequery.desk import Desk
+    from tests.realtime.livequery.harness import EngineHarness
 
-    made: list[Desk] = []
+    made: list[EngineHarness] = []
 
-    def make() -> Desk:
-        made.append(Desk())
+    def make() -> EngineHarness:
+        made.append(EngineHarness())
         return made[-1]
 
     yield make
-    for desk in made:
-        desk.stop()
+    for harness in made:
+        harness.stop()
 
 
 @pytest.fixture
-def desk(desks: Callable[[], Desk]) -> Desk:
+def harness(harnesses: Callable[[], EngineHarness]) -> EngineHarness:
     """Live queries of one process."""
-    return desks()
+    return harnesses()
 
 
 @pytest.fixture

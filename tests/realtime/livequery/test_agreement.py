@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from tests.realtime.livequery.desk import CLIENT_KEYS, MASTER_KEYS, Caller, Desk
+from tests.realtime.livequery.harness import CLIENT_KEYS, MASTER_KEYS, Caller, EngineHarness
 from tests.rest import CLIENT, Api
 from tests.threads import at_once
 
@@ -78,15 +78,15 @@ def write(api: Api, chance: random.Random, acls: list[Any], count: int) -> None:
             api.post("/batch", {"requests": parts, "transaction": chance.random() < 0.5})
 
 
-def test_events_add_up_to_what_a_search_finds_under_concurrent_writers(
-    desk: Desk, games: Any, person
+def test_events_add_up_to_the_search_results_under_concurrent_writers(
+    harness: EngineHarness, games: Any, person
 ):
     seed = random.randrange(10**6)
     ann, bob = person("ann"), person("bob")
     people: list[tuple[Caller, Api]] = [
-        (desk.connect(**MASTER_KEYS), Api(games.headers)),
-        (desk.connect(**CLIENT_KEYS), Api({**CLIENT})),
-        *((desk.connect(item.token), Api(item.headers)) for item in (ann, bob)),
+        (harness.connect(**MASTER_KEYS), Api(games.headers)),
+        (harness.connect(**CLIENT_KEYS), Api({**CLIENT})),
+        *((harness.connect(item.token), Api(item.headers)) for item in (ann, bob)),
     ]
     games.make("Last")
     for caller, _ in people:
@@ -100,7 +100,7 @@ def test_events_add_up_to_what_a_search_finds_under_concurrent_writers(
     at_once([lambda chance=chance: write(master, chance, acls, 40) for chance in writers])
     games.make("Last")
     for caller, reader in people:
-        events = told_until_last(caller)
+        events = events_until_last(caller)
         for number, where in enumerate(WHERES):
             expected = games_found(games, reader, where)
             assert events[number].objects == expected, (seed, where)
@@ -108,7 +108,7 @@ def test_events_add_up_to_what_a_search_finds_under_concurrent_writers(
     games.delete("/schemas/Last")
 
 
-def told_until_last(caller: Caller) -> list[Folded]:
+def events_until_last(caller: Caller) -> list[Folded]:
     """What each subscription has sent when the object of the other class was made."""
     results = [Folded() for _ in WHERES]
     while (event := caller.next())["object"]["className"] == "Game":
@@ -122,11 +122,11 @@ def games_found(committing: Any, reader: Api, where: Any) -> dict[str, dict[str,
     return {item["objectId"]: {"className": "Game", **item} for item in output}
 
 
-def test_a_lost_connection_to_postgresql_loses_nothing(desk: Desk, games: Any):
-    ann = desk.connect()
+def test_a_lost_connection_to_postgresql_loses_nothing(harness: EngineHarness, games: Any):
+    ann = harness.connect()
     ann.subscribe(1, "Game")
     first = games.make("Game")
-    assert ann.told(1) == [("create", 1, first)]
+    assert ann.next_events(1) == [("create", 1, first)]
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_backend_pid()")
         [mine] = cursor.fetchone()
@@ -141,6 +141,6 @@ def test_a_lost_connection_to_postgresql_loses_nothing(desk: Desk, games: Any):
 
     games.aside.do(hang_up)
     made = [games.make("Game") for _ in range(3)]
-    assert ann.told(3) == [("create", 1, item) for item in made]
+    assert ann.next_events(3) == [("create", 1, item) for item in made]
     assert ann.socket.closed_with is None
     ann.subscribe(2, "Game", {"score": 1})

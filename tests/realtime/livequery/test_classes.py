@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from realtime.sockets.connections import TRY_AGAIN
-from tests.realtime.livequery.desk import MASTER_KEYS, Desk
+from tests.realtime.livequery.harness import MASTER_KEYS, EngineHarness
 from tests.rest import Api
 
 pytestmark = pytest.mark.django_db
@@ -21,30 +21,32 @@ def permit(api: Api, **permissions: Any) -> None:
     assert api.put("/schemas/Game", body).status == 200
 
 
-def test_a_class_may_be_waited_for_before_it_is_there(desk: Desk, games: Api, settings):
-    ann, bob = desk.connect(**MASTER_KEYS), desk.connect()
+def test_a_class_can_be_subscribed_to_before_it_exists(
+    harness: EngineHarness, games: Api, settings
+):
+    ann, bob = harness.connect(**MASTER_KEYS), harness.connect()
     ann.subscribe(1, "Later", {"score": 1})
     # As over REST: clients get no hint of classes that they can't make.
-    assert bob.refused(1, "Later") == 119
+    assert bob.rejection_code(1, "Later") == 119
     made = games.make("Later", score=1)
     try:
-        assert ann.told(1) == [("create", 1, made)]
+        assert ann.next_events(1) == [("create", 1, made)]
         bob.subscribe(1, "Later")
     finally:
         games.delete("/purge/Later")
-        assert ann.told(1) == [("delete", 1, made)]
+        assert ann.next_events(1) == [("delete", 1, made)]
         assert games.delete("/schemas/Later").status == 200
     # The class is another one now, of the same name.
     made = games.make("Later", score=1)
     try:
-        assert ann.told(1) == [("create", 1, made)]
+        assert ann.next_events(1) == [("create", 1, made)]
     finally:
         games.delete("/purge/Later")
         games.delete("/schemas/Later")
 
 
-def test_subscriptions_go_on_when_fields_are_added(desk: Desk, games: Api):
-    ann = desk.connect()
+def test_subscriptions_continue_when_fields_are_added(harness: EngineHarness, games: Api):
+    ann = harness.connect()
     ann.subscribe(1, "Game", {"level": 3})
     games.make("Game", score=1)
     made = games.make("Game", level=3, colour="red")
@@ -52,11 +54,13 @@ def test_subscriptions_go_on_when_fields_are_added(desk: Desk, games: Api):
     assert (event["object"]["objectId"], event["object"]["colour"]) == (made, "red")
     games.make("Game", other=[1])
     last = games.make("Game", level=3)
-    assert ann.told(1) == [("create", 1, last)]
+    assert ann.next_events(1) == [("create", 1, last)]
 
 
-def test_a_subscription_ends_when_it_would_be_refused(desk: Desk, games: Api, person):
-    ann, bob = desk.connect(person("ann").token), desk.connect()
+def test_a_subscription_ends_when_it_is_no_longer_allowed(
+    harness: EngineHarness, games: Api, person
+):
+    ann, bob = harness.connect(person("ann").token), harness.connect()
     for caller in (ann, bob):
         caller.subscribe(1, "Game")
         caller.subscribe(2, "Game", {"score": 1})
@@ -67,16 +71,16 @@ def test_a_subscription_ends_when_it_would_be_refused(desk: Desk, games: Api, pe
         (1, 101, False),
         (2, 101, False),
     }
-    assert sorted(ann.told(2)) == [("create", 1, made), ("create", 2, made)]
-    assert bob.refused(3, "Game") == 101
+    assert sorted(ann.next_events(2)) == [("create", 1, made), ("create", 2, made)]
+    assert bob.rejection_code(3, "Game") == 101
     permit(games, find={"*": True}, get={"*": True})
     bob.subscribe(1, "Game")
     made = games.make("Game")
-    assert bob.told(1) == [("create", 1, made)]
+    assert bob.next_events(1) == [("create", 1, made)]
 
 
-def test_fields_that_become_protected_are_shown_no_more(desk: Desk, games: Api):
-    ann = desk.connect()
+def test_fields_that_become_protected_are_no_longer_sent(harness: EngineHarness, games: Api):
+    ann = harness.connect()
     ann.subscribe(1, "Game")
     ann.subscribe(2, "Game", {"name": "a"})
     game = games.make("Game", name="a", score=1)
@@ -90,48 +94,52 @@ def test_fields_that_become_protected_are_shown_no_more(desk: Desk, games: Api):
     assert "name" not in by_request[1]["original"]
 
 
-def test_who_may_have_missed_something_is_sent_away_to_connect_again(desk: Desk, games: Api):
+def test_clients_that_may_have_missed_changes_are_closed_with_1013(
+    harness: EngineHarness, games: Api
+):
     from objects.changes import Batch
     from realtime.livequery.identities import SessionChanges
 
-    callers = [desk.connect(), desk.connect()]
+    callers = [harness.connect(), harness.connect()]
     for caller in callers:
         caller.subscribe(1, "Game")
-    callers.append(desk.connect(**MASTER_KEYS))
+    callers.append(harness.connect(**MASTER_KEYS))
     for number, name in enumerate(("Game", "First", "Second")):
         callers[-1].subscribe(number, name)
-    other = desk.connect(**MASTER_KEYS)
+    other = harness.connect(**MASTER_KEYS)
     other.subscribe(1, "Other")
     gap = frozenset({"Game", "First", "Second", "Unknown"})
-    desk.run(desk.engine.publish(Batch([], "0", gap=gap), SessionChanges()))
+    harness.run(harness.engine.publish(Batch([], "0", gap=gap), SessionChanges()))
     assert [caller.socket.closed_with for caller in callers] == [TRY_AGAIN] * 3
     assert other.socket.closed_with is None
-    assert desk.status["subscriptions"] == 1
+    assert harness.status["subscriptions"] == 1
     for caller in callers:
         caller.leave()
-    again = desk.connect()
+    again = harness.connect()
     again.subscribe(1, "Game")
     made = games.make("Game")
-    assert again.told(1) == [("create", 1, made)]
+    assert again.next_events(1) == [("create", 1, made)]
 
 
-def test_after_a_fault_clients_connect_again(desk: Desk, games: Api, person):
-    ann = desk.connect(person("ann").token)
+def test_after_an_internal_error_clients_reconnect(harness: EngineHarness, games: Api, person):
+    ann = harness.connect(person("ann").token)
     ann.subscribe(1, "Game")
-    desk.begin_again()
-    again = desk.connect()
+    harness.restart()
+    again = harness.connect()
     assert ann.socket.closed_with == TRY_AGAIN
-    assert desk.status["sessions"] == 0
+    assert harness.status["sessions"] == 0
     again.subscribe(1, "Game")
     made = games.make("Game")
-    assert again.told(1) == [("create", 1, made)]
+    assert again.next_events(1) == [("create", 1, made)]
     # A client that is being disconnected gets no more answers.
-    ann.say({"op": "subscribe", "requestId": 2, "query": {"className": "Game", "where": {}}})
-    assert desk.status["subscriptions"] == 1
+    ann.send({"op": "subscribe", "requestId": 2, "query": {"className": "Game", "where": {}}})
+    assert harness.status["subscriptions"] == 1
 
 
-def test_people_roles_and_sessions_are_told_to_whom_they_concern(desk: Desk, games: Api, person):
-    master = desk.connect(**MASTER_KEYS)
+def test_users_roles_and_sessions_are_sent_to_permitted_callers(
+    harness: EngineHarness, games: Api, person
+):
+    master = harness.connect(**MASTER_KEYS)
     for number, name in enumerate(("_User", "_Role", "_Session")):
         master.subscribe(number, name)
     ann = person("ann")
@@ -139,7 +147,7 @@ def test_people_roles_and_sessions_are_told_to_whom_they_concern(desk: Desk, gam
     assert {item["object"]["className"] for item in events} == {"_User", "_Session"}
     assert "sessionToken" not in str(events)
     assert "'password':" not in str(events)
-    hers = desk.connect(ann.token)
+    hers = harness.connect(ann.token)
     hers.subscribe(1, "_Session")
     hers.subscribe(2, "_User", {"objectId": ann.user_id})
     ann.put(f"/users/{ann.user_id}", {"nick": "an"})
@@ -169,9 +177,7 @@ def chained(aside, games: Api) -> Iterator[Any]:
     aside.do(clear)
 
 
-def test_an_event_that_leaves_the_chain_is_told_and_told_again_when_it_comes_back(
-    desk: Desk, chained
-):
+def test_a_reverted_event_is_sent_again_when_it_returns(harness: EngineHarness, chained):
     from django.db import transaction
 
     from chain.indexing.storage import events
@@ -185,7 +191,7 @@ def test_an_event_that_leaves_the_chain_is_told_and_told_again_when_it_comes_bac
         with transaction.atomic():
             events.remove_events(NETWORK, 5, after_seq=3)
 
-    ann = desk.connect()
+    ann = harness.connect()
     ann.subscribe(1, "ContractEvent", {"contractName": "Gem", "blockNumber": {"$gt": 5}})
     chained(lambda: store(0))
     came = [ann.next("create", 1)["object"] for _ in range(2)]
@@ -199,7 +205,7 @@ def test_an_event_that_leaves_the_chain_is_told_and_told_again_when_it_comes_bac
     assert {item["objectId"] for item in back} == {item["objectId"] for item in came}
 
 
-def test_an_event_is_sent_as_final_as_it_is_at_that_moment(desk: Desk, chained):
+def test_an_event_is_sent_with_its_current_finality(harness: EngineHarness, chained):
     from django.db import transaction
 
     from chain.indexing.storage import events
@@ -213,7 +219,7 @@ def test_an_event_is_sent_as_final_as_it_is_at_that_moment(desk: Desk, chained):
     def synced(**heights: int) -> None:
         Cursor.objects.update_or_create(network_id=NETWORK, defaults=heights)
 
-    ann, bob = desk.connect(), desk.connect()
+    ann, bob = harness.connect(), harness.connect()
     ann.subscribe(1, "ContractEvent", {"contractName": "Gem"})
     bob.subscribe(2, "ContractEvent", {"finality": "final"})
     try:
@@ -230,14 +236,14 @@ def test_an_event_is_sent_as_final_as_it_is_at_that_moment(desk: Desk, chained):
         chained(lambda: Cursor.objects.filter(network_id=NETWORK).delete())
 
 
-def test_a_transaction_is_told_when_it_is_mined(desk: Desk, chained, node):
+def test_a_transaction_is_sent_when_it_is_mined(harness: EngineHarness, chained, node):
     from tests.chain.monitored import follow, network, paid
 
     def begin() -> Any:
         network(node.chain_id, node.url)
         return follow(node.chain_id, paid(node))
 
-    ann = desk.connect()
+    ann = harness.connect()
     ann.subscribe(1, "Transaction", {"status": "pending"})
     ann.subscribe(2, "Transaction", {"status": "confirmed"})
     item = chained(begin)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.realtime.livequery.desk import MASTER_KEYS, Desk
+from tests.realtime.livequery.harness import MASTER_KEYS, EngineHarness
 from tests.rest import Api
 
 pytestmark = pytest.mark.django_db
@@ -18,8 +18,8 @@ def put(api: Api, object_id: str, **fields: Any) -> None:
     assert api.put(f"/classes/Game/{object_id}", fields).status == 200
 
 
-def test_an_object_comes_changes_goes_returns_and_ends(desk: Desk, games: Api):
-    ann = desk.connect()
+def test_create_update_leave_enter_and_delete_are_sent(harness: EngineHarness, games: Api):
+    ann = harness.connect()
     ann.subscribe(1, "Game", HIGH)
     game = games.make("Game", score=6, name="a")
     for score in (7, 1, 2, 9):
@@ -34,8 +34,8 @@ def test_an_object_comes_changes_goes_returns_and_ends(desk: Desk, games: Api):
     assert "installationId" not in events[0]
 
 
-def test_an_object_is_shown_as_over_rest(desk: Desk, games: Api):
-    ann = desk.connect(**MASTER_KEYS, installationId="phone-1")
+def test_an_object_is_shown_as_over_rest(harness: EngineHarness, games: Api):
+    ann = harness.connect(**MASTER_KEYS, installationId="phone-1")
     ann.subscribe(1, "Game")
     file = games.call("POST", "/files/a.txt", raw=b"text", content_type="text/plain").json
     fields = {
@@ -76,8 +76,8 @@ def test_an_object_is_shown_as_over_rest(desk: Desk, games: Api):
     assert by_request[2]["original"]["name"] == fields["name"]
 
 
-def test_objects_of_a_model_are_shown_as_over_rest(desk: Desk, games: Api):
-    ann = desk.connect(**MASTER_KEYS)
+def test_objects_of_a_model_are_shown_as_over_rest(harness: EngineHarness, games: Api):
+    ann = harness.connect(**MASTER_KEYS)
     ann.subscribe(1, "Book", {"author": author("abcdefghij"), "pages": {"$gt": 100}})
     fields = {
         "title": "é",
@@ -102,8 +102,8 @@ def author(object_id: str) -> dict[str, str]:
     return {"__type": "Pointer", "className": "Author", "objectId": object_id}
 
 
-def test_each_subscription_is_told_in_the_order_of_commits(desk: Desk, games: Api):
-    ann, bob = desk.connect(), desk.connect()
+def test_each_subscription_gets_changes_in_commit_order(harness: EngineHarness, games: Api):
+    ann, bob = harness.connect(), harness.connect()
     ann.subscribe(1, "Game", HIGH)
     ann.subscribe(2, "Game")
     bob.subscribe(1, "Game", {"name": "b"})
@@ -113,7 +113,7 @@ def test_each_subscription_is_told_in_the_order_of_commits(desk: Desk, games: Ap
         for number, item in enumerate(made)
     ]
     assert games.post("/batch", {"requests": requests, "transaction": True}).status == 200
-    event = ann.told(3 + 5 + 5 + 3)
+    event = ann.next_events(3 + 5 + 5 + 3)
     assert [(op, item) for op, request, item in event if request == 2] == [
         *(("create", item) for item in made),
         *(("update", item) for item in made),
@@ -122,11 +122,11 @@ def test_each_subscription_is_told_in_the_order_of_commits(desk: Desk, games: Ap
         *(("create", item) for item in made[2:]),
         *(("leave", item) for item in made[2:]),
     ]
-    assert bob.told(4) == [(op, 1, made[n]) for op in ("create", "update") for n in (1, 3)]
+    assert bob.next_events(4) == [(op, 1, made[n]) for op in ("create", "update") for n in (1, 3)]
 
 
-def test_what_is_rolled_back_is_not_told(desk: Desk, games: Api):
-    ann = desk.connect()
+def test_a_rolled_back_change_is_not_sent(harness: EngineHarness, games: Api):
+    ann = harness.connect()
     ann.subscribe(1, "Game")
     requests = [
         {"method": "POST", "path": "/api/classes/Game", "body": {"score": 1}},
@@ -134,11 +134,11 @@ def test_what_is_rolled_back_is_not_told(desk: Desk, games: Api):
     ]
     games.post("/batch", {"requests": requests, "transaction": True})
     last = games.make("Game", score=3)
-    assert ann.told(1) == [("create", 1, last)]
+    assert ann.next_events(1) == [("create", 1, last)]
 
 
-def test_watch_tells_updates_of_those_fields_only(desk: Desk, games: Api):
-    ann = desk.connect()
+def test_watch_sends_only_updates_of_those_fields(harness: EngineHarness, games: Api):
+    ann = harness.connect()
     ann.subscribe(1, "Game", HIGH, watch=["name", "info.level"])
     game = games.make("Game", score=6, name="a", info={"level": 1, "lives": 3})
     for fields in (
@@ -161,8 +161,8 @@ def test_watch_tells_updates_of_those_fields_only(desk: Desk, games: Api):
     assert events[2]["object"]["info"]["level"] == 2
 
 
-def test_one_change_is_told_to_every_subscription_that_finds_it(desk: Desk, games: Api):
-    ann = desk.connect()
+def test_a_change_is_sent_to_every_matching_subscription(harness: EngineHarness, games: Api):
+    ann = harness.connect()
     for number, where in enumerate(
         [
             {"name": "a"},
@@ -181,23 +181,23 @@ def test_one_change_is_told_to_every_subscription_that_finds_it(desk: Desk, game
     last = games.make("Game")
     observed = []
     while not observed or observed[-1] != ("create", 8, last):
-        observed += ann.told(1)
+        observed += ann.next_events(1)
     assert sorted(request for _, request, item in observed if item != last) == [1, 2, 3, 4, 5, 6, 7]
 
 
-def test_large_objects_are_told_whole(desk: Desk, games: Api):
-    ann = desk.connect()
+def test_large_objects_are_sent_completely(harness: EngineHarness, games: Api):
+    ann = harness.connect()
     ann.subscribe(1, "Game")
     text = "long " * 100_000
     games.make("Game", name=text)
     assert ann.next("create")["object"]["name"] == text
 
 
-def test_every_process_tells_its_own_clients(desks, games: Api):
-    callers = [desks().connect() for _ in range(2)]
+def test_every_process_sends_to_its_own_clients(harnesses, games: Api):
+    callers = [harnesses().connect() for _ in range(2)]
     for caller in callers:
         caller.subscribe(1, "Game", HIGH)
     game = games.make("Game", score=6)
     put(games, game, score=8)
     for caller in callers:
-        assert caller.told(2) == [("create", 1, game), ("update", 1, game)]
+        assert caller.next_events(2) == [("create", 1, game), ("update", 1, game)]

@@ -1,4 +1,4 @@
-"""PostgreSQL ends and comes back while clients of real processes listen."""
+"""PostgreSQL stops and restarts while clients of real processes listen."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from websockets.sync.client import ClientConnection, connect
 from realtime.sockets.connections import TRY_AGAIN
 from tests.chain.faults.installation import Installation, installed
 from tests.ports import free_port
-from tests.realtime.livequery.desk import CLIENT_KEYS
+from tests.realtime.livequery.harness import CLIENT_KEYS
 from tests.realtime.server_process import close_code, eventually
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
@@ -41,10 +41,10 @@ class Client:
 
     def __init__(self, connection: ClientConnection) -> None:
         self.connection = connection
-        self.say({"op": "connect", **CLIENT_KEYS})
+        self.send({"op": "connect", **CLIENT_KEYS})
         assert self.next()["op"] == "connected"
 
-    def say(self, message: dict[str, Any]) -> None:
+    def send(self, message: dict[str, Any]) -> None:
         self.connection.send(json.dumps(message))
 
     def next(self) -> dict[str, Any]:
@@ -54,7 +54,7 @@ class Client:
     def subscribe(self) -> None:
         """Subscribe, as often as it takes."""
         while True:
-            self.say(
+            self.send(
                 {"op": "subscribe", "requestId": 1, "query": {"className": "Game", "where": {}}}
             )
             answer = self.next()
@@ -73,7 +73,7 @@ class Client:
 
 @contextmanager
 def client(port: int) -> Iterator[Client]:
-    """One who comes as soon as the process listens."""
+    """Connect a client as soon as the process listens."""
 
     def is_listening() -> bool:
         with socket.socket() as probe:
@@ -106,7 +106,7 @@ def test_a_restart_of_postgresql_loses_nothing(installation):
         assert [ann.number(), ann.number()] == [3, 4]
 
 
-def test_a_crash_of_postgresql_sends_clients_away_who_come_back(installation):
+def test_after_a_crash_of_postgresql_clients_are_closed_and_reconnect(installation):
     service, port = installation
     with client(port) as ann:
         ann.subscribe()

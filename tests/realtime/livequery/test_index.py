@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(things=strategies.things(), data=st.data())
-def test_what_the_matcher_finds_the_index_gives(things, data):
+def test_the_index_returns_every_matching_query(things, data):
     wheres = data.draw(st.lists(strategies.wheres(things), min_size=1, max_size=8))
     index: SubscriptionIndex[int] = SubscriptionIndex()
     results: dict[int, Any] = {}

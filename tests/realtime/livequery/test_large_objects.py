@@ -18,7 +18,7 @@ pytestmark = [
 ]
 
 
-def test_a_large_object_sends_nobody_away(tmp_path: Path, master: Any) -> None:
+def test_a_large_object_closes_no_connection(tmp_path: Path, master: Any) -> None:
     small = master.make("Letter", name="small", text="x" * 20_000)
     with serving(tmp_path, WS_SEND_QUEUE="65536") as process:
         client = process.connect("/livequery", max_size=None)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from realtime.core.messages import LiveQuery, Refused, Subscribe, parse_message
-from realtime.livequery.requests import check_class, question
+from realtime.core.messages import InvalidMessage, LiveQuery, Subscribe, parse_message
+from realtime.livequery.requests import check_class, parse_query
 from tests.security.fuzz.mutation import Mutator
 from tests.security.fuzz.targets import (
     EXAMPLES,
@@ -48,7 +48,7 @@ def use(text: str) -> None:
     if isinstance(message, Subscribe):
         assert isinstance(message.query, LiveQuery)
         check_class(message.query.class_name)
-        question(message.query, as_master=False)
+        parse_query(message.query, as_master=False)
 
 
 def make(mutator: Mutator) -> str:
@@ -66,7 +66,7 @@ def test_the_examples_are_valid():
 
 @EXAMPLES
 def test_any_message_is_read_or_refused(examples):
-    fuzz(use, make, CORPUS, examples, Refused)
+    fuzz(use, make, CORPUS, examples, InvalidMessage)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_any_message_is_read_or_refused(examples):
     ids=["where", "keys", "watch", "unknown"],
 )
 def test_work_is_proportional_to_size(grown):
-    check_work_is_proportional(use, grown, (20, 80, 320, 1_280), Refused)
+    check_work_is_proportional(use, grown, (20, 80, 320, 1_280), InvalidMessage)
 
 
 def test_nothing_long_is_remembered():
@@ -92,4 +92,4 @@ def test_nothing_long_is_remembered():
         lambda text: json.dumps({**CONNECT, "applicationId": text}),
         lambda text: json.dumps({"op": text, "requestId": 1}),
     ):
-        check_nothing_long_is_remembered(use, message, Refused)
+        check_nothing_long_is_remembered(use, message, InvalidMessage)

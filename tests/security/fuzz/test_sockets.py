@@ -63,8 +63,8 @@ def use(handshake: tuple[str, dict[str, str]]) -> None:
     parse(query, ignored=QUERY_KEYS)
     admission = Admission()
     try:
-        admission.admit(address, headers, query, asks_for_key=True)
-        admission.leave(address)
+        admission.admit(address, headers, query, requires_key=True)
+        admission.release(address)
     finally:
         assert admission.total == 0
 

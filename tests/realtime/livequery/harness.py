@@ -1,6 +1,6 @@
 """Live queries of one process without a server: the engine and its sockets in a loop of their own.
 
-What clients are sent is kept here. That it travels over real sockets is shown elsewhere.
+Frames are recorded instead of sent; other tests use real sockets.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from realtime.livequery.consumer import LiveQuerySocket
 from realtime.livequery.engine import LiveQueries
-from realtime.process.notifications import Woken
+from realtime.process.notifications import Callback
 from realtime.sockets.connections import Socket
 
 APPLICATION = {"applicationId": "test-app"}
@@ -28,10 +28,10 @@ class _Listener:
     """It gets no notifications; waiting for an event wakes the engine."""
 
     def __init__(self) -> None:
-        self.woken: Woken = lambda payload: None
+        self.callback: Callback = lambda payload: None
 
-    def subscribe(self, channel: str, woken: Woken) -> Callable[[], None]:
-        self.woken = woken
+    def subscribe(self, channel: str, callback: Callback) -> Callable[[], None]:
+        self.callback = callback
         return lambda: None
 
 
@@ -42,12 +42,14 @@ class _Process:
         self.listener = _Listener()
 
 
-class Desk:
-    """An engine that runs, and the clients who are connected to it."""
+class EngineHarness:
+    """A running engine and its connected clients."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="desk", daemon=True)
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name="livequery", daemon=True
+        )
         self._thread.start()
         self._process = _Process()
         self._task: asyncio.Task[None]
@@ -58,58 +60,58 @@ class Desk:
         self._task = asyncio.create_task(self.engine.run())
 
     def run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Do something in the engine's loop."""
+        """Run a coroutine in the engine's loop."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE)
 
     def wake(self) -> None:
-        """As a notification of PostgreSQL does."""
-        self._loop.call_soon_threadsafe(lambda: self._process.listener.woken(None))
+        """Wake the engine, as a notification of PostgreSQL does."""
+        self._loop.call_soon_threadsafe(lambda: self._process.listener.callback(None))
 
     @property
     def status(self) -> dict[str, Any]:
         """The engine's figures."""
 
-        async def asked() -> dict[str, Any]:
+        async def read_status() -> dict[str, Any]:
             return self.engine.status()
 
-        figures: dict[str, Any] = self.run(asked())
+        figures: dict[str, Any] = self.run(read_status())
         return figures
 
-    def stranger(self) -> Caller:
+    def unauthenticated(self) -> Caller:
         """A connection without a connect message."""
         return Caller(self)
 
     def connect(self, token: str | None = None, **keys: str) -> Caller:
-        """A client who is connected."""
+        """Return a connected client."""
         caller = Caller(self)
         session = {} if token is None else {"sessionToken": token}
-        caller.say({"op": "connect", **(keys or CLIENT_KEYS), **session})
+        caller.send({"op": "connect", **(keys or CLIENT_KEYS), **session})
         caller.client_id = caller.next("connected")["clientId"]
         return caller
 
-    def begin_again(self) -> None:
-        """As a process does with a part that has failed."""
+    def restart(self) -> None:
+        """Restart the engine, as a process restarts a failed part."""
 
-        async def begun() -> None:
+        async def restarted() -> None:
             await self._stopped()
             self._task = asyncio.create_task(self.engine.run())
 
-        self.run(begun())
+        self.run(restarted())
 
     async def _stopped(self) -> None:
         self._task.cancel()
         await asyncio.wait([self._task])
 
     def stop(self) -> None:
-        """End the engine, and give up its connections."""
+        """Stop the engine."""
         self.run(self._stopped())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(PATIENCE)
         self._loop.close()
 
 
-class _KeptSocket(LiveQuerySocket):
-    """A socket whose frames are kept."""
+class _RecordingSocket(LiveQuerySocket):
+    """A socket that records its frames."""
 
     def __init__(self, engine: LiveQueries) -> None:
         Socket.__init__(self)
@@ -134,21 +136,21 @@ class _KeptSocket(LiveQuerySocket):
 class Caller:
     """A client of live queries."""
 
-    def __init__(self, desk: Desk) -> None:
-        self.desk = desk
+    def __init__(self, harness: EngineHarness) -> None:
+        self.harness = harness
         self.client_id = ""
-        self.socket: _KeptSocket = desk.run(self._made())
+        self.socket: _RecordingSocket = harness.run(self._made())
 
-    async def _made(self) -> _KeptSocket:
-        return _KeptSocket(self.desk.engine)
+    async def _made(self) -> _RecordingSocket:
+        return _RecordingSocket(self.harness.engine)
 
-    def say(self, message: Any) -> None:
-        """Send a message; its answer is there when this returns."""
+    def send(self, message: Any) -> None:
+        """Send a message and wait until it is handled."""
         text = message if isinstance(message, str) else json.dumps(message)
-        self.desk.run(self.socket.received(text))
+        self.harness.run(self.socket.on_message(text))
 
     def next(self, op: str | None = None, request_id: int | None = None) -> dict[str, Any]:
-        """The next message, which has to be of this kind and about this subscription."""
+        """Return the next message; assert its op and subscription."""
         waited = 0.0
         while True:
             try:
@@ -157,14 +159,14 @@ class Caller:
             except queue.Empty:
                 waited += 0.02
                 assert waited < PATIENCE, f"nothing was sent instead of {op}"
-                self.desk.wake()
+                self.harness.wake()
         if op is not None:
             assert message["op"] == op, message
         if request_id is not None:
             assert message["requestId"] == request_id, message
         return message
 
-    def ask(
+    def request(
         self,
         request_id: int,
         class_name: str,
@@ -172,31 +174,33 @@ class Caller:
         op: str = "subscribe",
         **more: Any,
     ) -> dict[str, Any]:
-        """Ask to subscribe; the answer."""
+        """Send a subscribe message and return the response."""
         token = {"sessionToken": more.pop("token")} if "token" in more else {}
         query = {"className": class_name, "where": where or {}, **more}
-        self.say({"op": op, "requestId": request_id, "query": query, **token})
+        self.send({"op": op, "requestId": request_id, "query": query, **token})
         return self.next(request_id=request_id)
 
     def subscribe(self, request_id: int, class_name: str, where: Any = None, **more: Any) -> None:
-        """Subscribe, which has to succeed."""
-        answer = self.ask(request_id, class_name, where, **more)
+        """Subscribe; assert that it succeeds."""
+        answer = self.request(request_id, class_name, where, **more)
         assert answer["op"] == "subscribed", answer
 
-    def refused(self, request_id: int, class_name: str, where: Any = None, **more: Any) -> int:
-        """Ask for what is refused; the code."""
-        answer = self.ask(request_id, class_name, where, **more)
+    def rejection_code(
+        self, request_id: int, class_name: str, where: Any = None, **more: Any
+    ) -> int:
+        """Subscribe; assert that it is rejected, and return the code."""
+        answer = self.request(request_id, class_name, where, **more)
         assert answer["op"] == "error", answer
         assert answer["reconnect"] is False
         code: int = answer["code"]
         return code
 
-    def told(self, count: int) -> list[tuple[str, int, str]]:
-        """The next events: what happened, to which subscription, to which object."""
+    def next_events(self, count: int) -> list[tuple[str, int, str]]:
+        """Return the next events: op, request id and object id of each."""
         events = [self.next() for _ in range(count)]
         return [(event["op"], event["requestId"], event["object"]["objectId"]) for event in events]
 
     def leave(self) -> None:
         """Close the connection."""
         self.socket.is_open = False
-        self.desk.run(self.socket.closed())
+        self.harness.run(self.socket.on_close())
