@@ -5,9 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 
 from chain.core.blocks.differences import Identity, compare, identity_of
 from chain.core.blocks.events import EventRow
+from chain.core.columns import Column, Columns
+
+OTHER = {"text": "other", "bigint": 99, "jsonb": '{"other":1}', "timestamptz": "2020"}
+"""A value that no row of these tests has, by the type of its column."""
+COLUMNS = Columns.of(EventRow)
 
 
 def row(block: int, index: int = 0, **changed: Any) -> EventRow:
@@ -48,3 +54,28 @@ def test_what_is_missing_superfluous_and_different_is_reported() -> None:
     assert differences.superfluous == [(3, 0, "0xother")]
     assert differences.different == [row(2)]
     assert differences.blocks() == [2, 3, 4]
+
+
+@pytest.mark.parametrize("column", COLUMNS, ids=lambda column: column.name)
+def test_each_column_is_compared_as_it_is_declared(column: Column) -> None:
+    read = row(1, block_timestamp="2019")
+    other = msgspec.structs.replace(read, **{column.name: OTHER[column.sql_type]})
+    differences = compare(stored(other), [read])
+    if column.is_identity:
+        assert (differences.missing, differences.superfluous) == ([read], [identity_of(other)])
+    else:
+        assert differences.different == ([read] if column.is_compared else [])
+
+
+def test_only_the_name_of_the_contract_is_not_compared() -> None:
+    assert [column.name for column in COLUMNS if not column.is_compared] == ["contract_name"]
+
+
+@pytest.mark.parametrize("column", COLUMNS, ids=lambda column: column.name)
+def test_only_a_value_that_may_be_unknown_may_be_missing(column: Column) -> None:
+    if column.is_identity or not column.is_compared:
+        return
+    read = row(1, block_timestamp="2019")
+    unknown = msgspec.structs.replace(read, **{column.name: None})
+    assert bool(compare(stored(unknown), [read])) is not column.keeps_known
+    assert bool(compare(stored(read), [unknown])) is not column.keeps_known
