@@ -2,9 +2,8 @@
 
 A row type is a ``NamedTuple`` or ``msgspec.Struct`` whose fields are the columns of a statement, in
 its order, annotated ``str``, ``int``, ``float`` or ``bool``, with ``| None`` where a column may be
-null. ``select_list``
-writes the columns from the same declaration: a field is the column of its name unless its
-annotation carries the SQL, as in ``Annotated[int, "COALESCE({row}.attempts, 0)"]``.
+null. ``select_list`` writes the columns from the same declaration: a field is the column of its
+name unless its annotation carries the SQL, as in ``Annotated[int, "COALESCE({row}.attempts, 0)"]``.
 """
 
 from __future__ import annotations

@@ -5,13 +5,21 @@ from __future__ import annotations
 from typing import Annotated, NamedTuple
 
 import pytest
+from django.apps import apps
+from django.db import connection
+from django.db.migrations import AddField
+from django.db.migrations.state import ProjectState
 
 from chain.core.blocks.events import EventRow
 from chain.core.columns import Column, Columns, camel_case
-from chain.models import ContractEvent, Transaction
+from chain.indexing.repair.repairs import StoredEvent, stored_events
+from chain.models import SHOWN_EVENTS, ContractEvent, Transaction
+from chain.models.event_view import with_view
 from chain.models.stored import EVENT, TRANSACTION
 from objects.database.row_types import numbered_parameters, select_list
 from objects.database.statements import fetch_rows, fetch_value, fetch_values
+from objects.definitions.columns import text_column
+from objects.definitions.models import ModelBackedObject
 
 
 class Row(NamedTuple):
@@ -77,6 +85,60 @@ def test_a_name_is_one_parameter_wherever_it_occurs() -> None:
 
 def test_the_columns_of_a_select_derive_from_the_row_type() -> None:
     assert select_list(Read, "t") == "t.number, COALESCE(t.attempts, 0)"
+
+
+SERVICE_COLUMNS = {field.column for field in ModelBackedObject._meta.fields} | {"canonical"}
+"""Columns of every object, and the one that says whether an event is in the chain."""
+
+
+@pytest.mark.django_db
+def test_each_column_of_an_event_is_a_field_of_the_model_and_vice_versa() -> None:
+    fields = {field.column: field for field in ContractEvent._meta.concrete_fields}
+    names = [column.name for column in EVENT]
+    assert len(names) == len(set(names))
+    assert set(names) == set(fields) - SERVICE_COLUMNS
+    types = {"timestamp with time zone": "timestamptz"}
+    for column in EVENT:
+        db_type = fields[column.name].db_type(connection)
+        assert column.sql_type == types.get(str(db_type), db_type)
+
+
+def test_each_attribute_of_an_event_declares_its_column() -> None:
+    assert Columns.of(EventRow) == EVENT.written
+    assert tuple(column.name for column in Columns.of(EventRow)) == EventRow.__struct_fields__
+    assert [column.name for column in EVENT if not column.is_written] == ["network_id", "timestamp"]
+
+
+@pytest.mark.django_db
+def test_stored_events_are_read_with_each_column() -> None:
+    assert StoredEvent.__struct_fields__ == (*EventRow.__struct_fields__, "object_id")
+    assert stored_events(1, range(1, 2)) == {}
+
+
+@pytest.mark.django_db
+def test_a_migration_adds_a_column_to_the_view_as_well() -> None:
+    def columns() -> list[str]:
+        sql = (
+            "SELECT attname::text FROM pg_attribute WHERE attnum > 0 AND NOT attisdropped"
+            " AND attrelid = %(view)s::text::regclass ORDER BY attnum"
+        )
+        return fetch_values(str, sql, {"view": SHOWN_EVENTS}, prepare=False)
+
+    before = ProjectState.from_apps(apps)
+    operations = with_view(AddField("contractevent", "colour", text_column()))
+    states = [before]
+    for operation in operations:
+        states.append(states[-1].clone())
+        operation.state_forwards("chain", states[-1])
+    original = columns()
+    with connection.schema_editor(atomic=False) as editor:
+        for number, operation in enumerate(operations):
+            operation.database_forwards("chain", editor, states[number], states[number + 1])
+    assert columns() == [*original, "colour"]
+    with connection.schema_editor(atomic=False) as editor:
+        for number, operation in reversed([*enumerate(operations)]):
+            operation.database_backwards("chain", editor, states[number + 1], states[number])
+    assert columns() == original
 
 
 def test_what_comes_with_an_event_is_declared_and_stored() -> None:

@@ -13,13 +13,17 @@ from chain.core.columns import Columns
 
 _decode = msgspec.json.Decoder().decode
 _COMPARED: Final = [
-    column
-    for column in Columns.of(EventRow)
-    if column.is_compared and not column.is_identity and column.sql_type != "jsonb"
+    column for column in Columns.of(EventRow) if column.is_compared and not column.is_identity
 ]
-_always_known: Final = attrgetter(*(each.name for each in _COMPARED if not each.keeps_known))
-_MAYBE_UNKNOWN: Final = [column.name for column in _COMPARED if column.keeps_known]
-_maybe_unknown: Final = attrgetter(*_MAYBE_UNKNOWN)
+# Values that may be unknown, or the same JSON in another form. All others are equal or not.
+_LENIENT: Final = [
+    (attrgetter(column.name), column.keeps_known, column.sql_type == "jsonb")
+    for column in _COMPARED
+    if column.keeps_known or column.sql_type == "jsonb"
+]
+_exact_values: Final = attrgetter(
+    *(column.name for column in _COMPARED if not column.keeps_known and column.sql_type != "jsonb")
+)
 
 
 class Identity(NamedTuple):
@@ -53,8 +57,8 @@ def identity_of(row: EventRow) -> Identity:
 
 
 def compare(stored: Mapping[Identity, EventRow], read: Iterable[EventRow]) -> Difference:
-    """Compare the events of some blocks and contracts. A column that
-    ``keeps_known`` isn't compared if one side doesn't know it."""
+    """Compare the events of some blocks and contracts. A column that ``keeps_known`` isn't compared
+    if one side doesn't know it."""
     missing, different, undated = [], [], []
     identities = set()
     for row in read:
@@ -78,19 +82,18 @@ def differ_in_transaction_alone(stored: EventRow, row: EventRow) -> bool:
 
 
 def _same(stored: EventRow, row: EventRow) -> bool:
-    return (
-        _always_known(stored) == _always_known(row)
-        and (
-            _maybe_unknown(stored) == _maybe_unknown(row)
-            or all(_is_same_or_unknown(stored, row, name) for name in _MAYBE_UNKNOWN)
-        )
-        and (stored.args == row.args or _value(stored.args) == _value(row.args))
-    )
-
-
-def _is_same_or_unknown(stored: EventRow, row: EventRow, name: str) -> bool:
-    before, now = getattr(stored, name), getattr(row, name)
-    return before == now or before is None or now is None
+    if _exact_values(stored) != _exact_values(row):
+        return False
+    for value_of, keeps_known, is_json in _LENIENT:
+        before, now = value_of(stored), value_of(row)
+        if before == now:
+            continue
+        if before is None or now is None:
+            if not keeps_known:
+                return False
+        elif not is_json or _value(before) != _value(now):
+            return False
+    return True
 
 
 def _value(text: str) -> Any:
