@@ -23,9 +23,10 @@ from chain.indexing.head.fetches import Stretch
 from chain.indexing.history import backfill
 from chain.indexing.storage import events
 from chain.indexing.storage.outbox import CHANNEL
-from chain.models import Backfill, Coverage, ProvedBlock, Recheck
+from chain.models import Backfill, Coverage, Cursor, ProvedBlock, Recheck
 from chain.models.indexing import RESET_CURSOR
 from objects.database import maintenance
+from objects.database.orm import orm_queries
 from objects.database.statements import fetch
 
 _NOTED_EVERY: Final = 3.0
@@ -159,11 +160,8 @@ def begin_anew(at: Position) -> None:
         Backfill.objects.filter(network_id=at.network_id, done_at=None).delete()
         Recheck.objects.filter(network_id=at.network_id).delete()
         ProvedBlock.objects.filter(network_id=at.network_id).delete()
-        fetch(
-            f"UPDATE chain_cursor SET {RESET_CURSOR} WHERE network_id = %(network)s",
-            {"network": at.network_id},
-            prepare=True,
-        )
+        with orm_queries():
+            Cursor.objects.filter(network_id=at.network_id).update(**RESET_CURSOR)
         _notify(at.network_id, outbox, removed)
     log.warning("a network begins anew", network=at.network_id, removed_events=removed)
 

@@ -11,6 +11,9 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Final
 
+from django.db.models import Q
+from django.db.models.functions import Now
+
 from backend.logs.setup import get_logger
 from chain import rpc
 from chain.core.blocks import forks
@@ -20,10 +23,10 @@ from chain.indexing import verification
 from chain.indexing.head import commits, cursor, fetches
 from chain.indexing.head.cursor import Elsewhere, Position
 from chain.indexing.verification import Scheme
-from chain.models import Blockchain
-from chain.models.stored import BlockRow
+from chain.models import Block, Blockchain, ContractEvent, Cursor, ProvedBlock
+from chain.models.expressions import in_seconds
 from chain.rpc.endpoints import given_for
-from objects.database.statements import fetch, fetch_rows
+from objects.database.orm import orm_queries
 
 CHECK_EVERY: Final = 60.0
 """Seconds between comparisons of the providers of a halted network with what is stored."""
@@ -65,16 +68,12 @@ def review(network_id: int) -> bool:
 
 def review_halted(network_id: int) -> bool:
     """As ``review``, at most once in ``CHECK_EVERY`` seconds over all processes."""
-    claimed = fetch(
-        "UPDATE chain_cursor SET halt_checked_at = statement_timestamp()"
-        " WHERE network_id = %(network)s AND halted IS NOT NULL AND (halt_checked_at IS NULL"
-        " OR halt_checked_at <= statement_timestamp() - make_interval(secs => %(every)s)"
-        # The clock was set back.
-        " OR halt_checked_at > statement_timestamp()) RETURNING 1",
-        {"network": network_id, "every": CHECK_EVERY},
-        prepare=True,
-    )
-    return bool(claimed) and review(network_id)
+    is_due = Q(halt_checked_at=None) | Q(halt_checked_at__lte=in_seconds(-CHECK_EVERY))
+    is_due |= Q(halt_checked_at__gt=Now())  # the clock was set back
+    with orm_queries():
+        halted = Cursor.objects.filter(is_due, network_id=network_id, halted__isnull=False)
+        claimed = halted.update(halt_checked_at=Now())
+    return claimed == 1 and review(network_id)
 
 
 def _halt(at: Position, floor: int, common: Mapping[str, int | None]) -> None:
@@ -82,15 +81,12 @@ def _halt(at: Position, floor: int, common: Mapping[str, int | None]) -> None:
         f"The chain at {', '.join(sorted(common))} doesn't contain the stored block {floor},"
         f" which is final. {_advice(at.network_id, floor, {*common.values()})}"
     )
-    halted = fetch(
-        "UPDATE chain_cursor SET halted = %(reason)s, trouble = NULL,"
-        " halt_checked_at = statement_timestamp()"
-        " WHERE network_id = %(network)s AND number = %(number)s AND hash = %(hash)s"
-        " AND halted IS NULL RETURNING 1",
-        {"reason": reason, "network": at.network_id, "number": at.number, "hash": at.hash},
-        prepare=True,
-    )
-    if halted:
+    with orm_queries():
+        unmoved = Cursor.objects.filter(
+            network_id=at.network_id, number=at.number, hash=at.hash, halted=None
+        )
+        changed = unmoved.update(halted=reason, trouble=None, halt_checked_at=Now())
+    if changed:
         log.error("a network is halted", network=at.network_id, reason=reason)
 
 
@@ -237,21 +233,16 @@ def _not_read(network_id: int) -> str:
 
 def _go_on(at: Position) -> bool:
     """End the halt, unless the cursor or the reason has changed since they were read."""
-    resumed = fetch(
-        "UPDATE chain_cursor SET halted = NULL, trouble = NULL, next_poll_at = NULL"
-        " WHERE network_id = %(network)s AND number = %(number)s AND hash = %(hash)s"
-        " AND halted = %(reason)s RETURNING 1",
-        {
-            "network": at.network_id,
-            "number": at.number,
-            "hash": at.hash,
-            "reason": at.halted,
-        },
-        prepare=True,
-    )
+    if at.halted is None or at.number is None:
+        return False
+    with orm_queries():
+        unmoved = Cursor.objects.filter(
+            network_id=at.network_id, number=at.number, hash=at.hash, halted=at.halted
+        )
+        resumed = unmoved.update(halted=None, trouble=None, next_poll_at=None)
     if resumed:
         log.warning("a halted network resumes", network=at.network_id, block=at.number)
-    return bool(resumed)
+    return resumed == 1
 
 
 def _shared(node: Node, at: Position, number: int) -> Header:
@@ -272,19 +263,19 @@ def _shared(node: Node, at: Position, number: int) -> Header:
 def _read_hashes(network_id: int, number: int) -> list[tuple[int, str]]:
     """What is stored of the chain at this height, or last below: of a header, of an event, of a
     block that was proved."""
-    rows = fetch_rows(
-        BlockRow,
-        "(SELECT number, hash FROM chain_block"
-        "  WHERE network_id = %(network)s AND canonical AND number <= %(number)s"
-        "  ORDER BY number DESC LIMIT 1)"
-        " UNION "
-        "(SELECT block_number, block_hash FROM chain_contract_event"
-        "  WHERE network_id = %(network)s::text AND canonical AND block_number <= %(number)s"
-        "  ORDER BY block_number DESC LIMIT 1)"
-        " UNION "
-        "(SELECT number, hash FROM chain_proved_block"
-        "  WHERE network_id = %(network)s AND number <= %(number)s ORDER BY number DESC LIMIT 1)",
-        {"network": network_id, "number": number},
-        prepare=True,
-    )
-    return [(row.number, row.hash) for row in rows]
+    headers = Block.objects.filter(network_id=network_id, canonical=True)
+    events = ContractEvent.objects.filter(network_id=str(network_id), canonical=True)
+    proved = ProvedBlock.objects.filter(network_id=network_id)
+    with orm_queries():
+        highest = {
+            *headers.filter(number__lte=number)
+            .order_by("-number")
+            .values_list("number", "hash")[:1],
+            *events.filter(block_number__lte=number)
+            .order_by("-block_number")
+            .values_list("block_number", "block_hash")[:1],
+            *proved.filter(number__lte=number)
+            .order_by("-number")
+            .values_list("number", "hash")[:1],
+        }
+    return [*highest]

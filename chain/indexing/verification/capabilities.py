@@ -17,11 +17,12 @@ from typing import Final, Literal, NamedTuple
 
 from chain.core.blocks.hashes import has_own_hash
 from chain.core.node import Header
-from objects.database.row_types import select_list
-from objects.database.statements import fetch, fetch_rows
+from chain.models import Cursor
+from objects.database.orm import orm_queries
 
 Capability = Literal["proves_hashes", "proves_receipts"]
 
+_FLAGS: Final = ("proves_hashes", "proves_receipts")
 _KEPT: Final = 30.0  # seconds: another process may learn one, or the network be reset
 _known: dict[int, _Known] = {}
 _with_root: dict[int, str] = {}
@@ -65,25 +66,22 @@ def learn(network_id: int, headers: Sequence[Header]) -> None:
     newest = headers[-1]
     is_own = "proves_hashes" in capabilities.proved and capabilities.hashes_until is None
     has_hash = is_own or has_own_hash(newest)
-    changes = []
+    changes: dict[str, bool | None] = {}
     if has_hash and "proves_hashes" not in capabilities.proved:
-        changes.append("proves_hashes = true")
+        changes["proves_hashes"] = True
     if (
         has_hash
         and capabilities.hashes_until is not None
         and newest.height > capabilities.hashes_until
     ):
-        changes.append("hashes_until = NULL")
+        changes["hashes_until"] = None
     if "proves_receipts" not in capabilities.proved:
         with_root = _with_root.get(network_id)
         if any(header.hash == with_root for header in headers):
-            changes.append("proves_receipts = true")
+            changes["proves_receipts"] = True
     if changes:
-        fetch(
-            f"UPDATE chain_cursor SET {', '.join(changes)} WHERE network_id = %s",
-            (network_id,),
-            prepare=True,
-        )
+        with orm_queries():
+            Cursor.objects.filter(network_id=network_id).update(**changes)
         _known.pop(network_id, None)
 
 
@@ -93,26 +91,14 @@ def forget() -> None:
     _with_root.clear()
 
 
-class _Learned(NamedTuple):
-    proves_hashes: bool
-    proves_receipts: bool
-    hashes_until: int | None
-
-
 def _read(network_id: int) -> _Known:
     capabilities = _known.get(network_id)
     if capabilities is not None and monotonic() - capabilities.read_at < _KEPT:
         return capabilities
-    rows = fetch_rows(
-        _Learned,
-        f"SELECT {select_list(_Learned, 'c')} FROM chain_cursor c WHERE network_id = %(network)s",
-        {"network": network_id},
-        prepare=True,
-    )
-    learned = rows[0] if rows else _Learned(False, False, None)
-    flags = {"proves_hashes": learned.proves_hashes, "proves_receipts": learned.proves_receipts}
-    proved = frozenset(name for name, is_proved in flags.items() if is_proved)
-    capabilities = _Known(monotonic(), proved, learned.hashes_until)
-    if rows:
-        _known[network_id] = capabilities
+    with orm_queries():
+        cursor = Cursor.objects.filter(network_id=network_id).only(*_FLAGS, "hashes_until").first()
+    if cursor is None:
+        return _Known(monotonic(), frozenset(), None)
+    proved = frozenset(name for name in _FLAGS if getattr(cursor, name))
+    capabilities = _known[network_id] = _Known(monotonic(), proved, cursor.hashes_until)
     return capabilities
