@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 
+from django.db.models import Count, Sum
+from django.db.models.functions import Now
 from django.template.defaultfilters import filesizeformat
 
 from backend.kernel.doctor import DATABASE, Finding, check, fail, ok, warn
@@ -14,18 +17,22 @@ from objects.changes import capture
 from objects.core.names import USER
 from objects.core.schema.definition import MAX_FIELDS
 from objects.database import maintenance
-from objects.database.statements import fetch
+from objects.database.orm import orm_queries
 from objects.definitions import indexes, registry
 from objects.files import quotas, storage
+from objects.files.models import StoredFile
 from objects.learned import evidence, overview
 from objects.reencryption import unreadable
 from objects.service import classes
+from objects.users.models import MailToken
 from objects.users.passkeys import relying_party
-from objects.users.passkeys.models import Passkey
+from objects.users.passkeys.models import Passkey, PasskeyChallenge
+from objects.users.sessions import tokens
 
 _NEEDS = (DATABASE, "migrations")
 _SAMPLE = 20  # files
-_OVERDUE = "1 day"
+_STORED_FOR = timedelta(hours=1)
+_OVERDUE = timedelta(days=1)
 _SHOWN = 5
 _MANY_FIELDS = 0.8
 _NEARLY = 0.9
@@ -198,16 +205,14 @@ def passkeys() -> Iterator[Finding]:
 @check("expired rows", needs=_NEEDS)
 def expired_rows() -> Iterator[Finding]:
     """Whether what has expired is removed."""
-    overdue = {
-        "mailed tokens": "SELECT count(*) FROM objects_mail_token WHERE expires_at < now() - ",
-        "challenges": "SELECT count(*) FROM objects_passkey_challenge WHERE expires_at < now() - ",
-    }
+    overdue = Now() - _OVERDUE
+    with orm_queries():
+        left = {
+            "mailed tokens": MailToken.objects.filter(expires_at__lt=overdue).count(),
+            "challenges": PasskeyChallenge.objects.filter(expires_at__lt=overdue).count(),
+        }
     if service_settings.EXPIRE_INACTIVE_SESSIONS:
-        overdue["sessions"] = "SELECT count(*) FROM objects_session WHERE expires_at < now() - "
-    left = {
-        what: int(fetch(f"{sql} interval '{_OVERDUE}'", (), prepare=False)[0][0])
-        for what, sql in overdue.items()
-    }
+        left["sessions"] = tokens.count_expired(_OVERDUE)
     summary = ", ".join(f"{count:,} {what}" for what, count in left.items() if count)
     if summary:
         yield warn(
@@ -221,24 +226,19 @@ def expired_rows() -> Iterator[Finding]:
 @check("files", needs=(*_NEEDS, "file storage"), seconds=15)
 def files() -> Iterator[Finding]:
     """Whether storage has the files that the database knows; how much there is."""
-    rows = fetch(
-        "SELECT name FROM objects_file WHERE complete AND created_at < now() - interval '1 hour'"
-        f" ORDER BY created_at DESC LIMIT {_SAMPLE}",
-        (),
-        prepare=False,
-    )
-    missing = [name for (name,) in rows if not _is_there(name)]
+    with orm_queries():
+        stored = StoredFile.objects.filter(complete=True, created_at__lt=Now() - _STORED_FOR)
+        names = list(stored.order_by("-created_at").values_list("pk", flat=True)[:_SAMPLE])
+        total = StoredFile.objects.aggregate(files=Count("*"), bytes=Sum("size"))
+    missing = [name for name in names if not _is_there(name)]
     if missing:
         yield fail(
-            f"{len(missing)} of the newest {len(rows)} files aren't in storage: {missing[0]}.",
+            f"{len(missing)} of the newest {len(names)} files aren't in storage: {missing[0]}.",
             "Look at FILE_STORAGE and its settings; restore them from a backup.",
         )
-    count, size = fetch(
-        "SELECT count(*), coalesce(sum(size), 0) FROM objects_file", (), prepare=False
-    )[0]
     unused = "off; script/manage clean_files lists unused ones"
     clean = "on" if service_settings.FILE_CLEAN_UP else unused
-    shown = filesizeformat(int(size)).replace("\xa0", " ")
+    shown = filesizeformat(int(total["bytes"] or 0)).replace("\xa0", " ")
     public = quotas.usage_of(quotas.PUBLIC)
     if public.allowed and public.used > _NEARLY * public.allowed:
         yield warn(
@@ -247,7 +247,7 @@ def files() -> Iterator[Finding]:
             "Remove files that nobody needs, set FILE_QUOTA_PUBLIC, or FILE_UPLOAD_PUBLIC=off.",
         )
     if not missing:
-        yield ok(f"{int(count):,} files, {shown}; FILE_CLEAN_UP is {clean}")
+        yield ok(f"{total['files']:,} files, {shown}; FILE_CLEAN_UP is {clean}")
 
 
 def _is_there(name: str) -> bool:

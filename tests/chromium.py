@@ -20,8 +20,8 @@ NEEDS_CHROMIUM = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromi
 
 @contextmanager
 def browser() -> Iterator[Browser]:
-    """Chromium. Django is told that the thread of its event loop may use the database; it does so
-    by connections of its own, which nobody closes when the loop is gone."""
+    """Chromium. Django is configured so that the thread of its event loop may use the database, by
+    connections of its own, which stay open when the loop is gone."""
     sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
     with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")

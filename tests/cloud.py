@@ -101,8 +101,8 @@ def hide_notes(request: FindRequest) -> None:
 
 @after_find("CloudNote")
 def shout(request: FindRequest) -> None:
-    for one in request.results or []:
-        one["loud"] = str(one.get("text", "")).upper()
+    for item in request.results or []:
+        item["loud"] = str(item.get("text", "")).upper()
 
 
 @job("cloudReport")

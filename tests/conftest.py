@@ -63,7 +63,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Workers of xdist choose their settings themselves, whatever Django's start has said."""
+    """Workers of xdist choose their settings themselves, regardless of Django's start."""
     os.environ.pop("DJANGO_SETTINGS_MODULE", None)
 
 
@@ -97,8 +97,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def _is_set_up_for_its_module(item: pytest.Item) -> bool:
     info = getattr(item, "_fixtureinfo", None)
-    known = info.name2fixturedefs if info else {}
-    return any(one.scope == "module" for found in known.values() for one in found[-1:])
+    definitions = info.name2fixturedefs if info else {}
+    return any(
+        definition_.scope == "module"
+        for definition in definitions.values()
+        for definition_ in definition[-1:]
+    )
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -117,13 +121,13 @@ def is_xdist_worker(config: pytest.Config) -> bool:
 
 
 def _start_engines() -> dict[str, str]:
-    given = {name: os.environ.get(name, "") for name in ("DATABASE_URL", "REDIS_URL")}
-    if not all(given.values()):
+    value = {name: os.environ.get(name, "") for name in ("DATABASE_URL", "REDIS_URL")}
+    if not all(value.values()):
         folder: DataFolder = _engines.enter_context(temporary_engines())
-        given["DATABASE_URL"] = given["DATABASE_URL"] or folder.database_url
-        given["REDIS_URL"] = given["REDIS_URL"] or folder.redis_url
-    given["DATA_DIR"] = str(_engines.enter_context(temporary_folder()).path)
-    return given
+        value["DATABASE_URL"] = value["DATABASE_URL"] or folder.database_url
+        value["REDIS_URL"] = value["REDIS_URL"] or folder.redis_url
+    value["DATA_DIR"] = str(_engines.enter_context(temporary_folder()).path)
+    return value
 
 
 def _own_redis_database(config: pytest.Config, url: str) -> str:
@@ -137,10 +141,10 @@ def _own_redis_database(config: pytest.Config, url: str) -> str:
 
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None) -> None:
-    """The run's database, which ``tests.emptying`` empties after tests that commit."""
+    """The run's database, which ``tests.table_flush`` empties after tests that commit."""
     from django.test import TransactionTestCase
 
-    from tests.emptying import empty_tables
+    from tests.table_flush import empty_tables
 
     TransactionTestCase._fixture_teardown = empty_tables  # type: ignore[attr-defined]
 

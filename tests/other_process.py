@@ -56,7 +56,7 @@ class OtherProcess:
 
 @contextmanager
 def other_process(**settings: str) -> Iterator[OtherProcess]:
-    """Start one, with these settings besides, and stop it when the block ends."""
+    """Start one, with these additional settings, and stop it when the block ends."""
     port = free_port()
     environment = {
         **os.environ,
@@ -83,12 +83,12 @@ def other_process(**settings: str) -> Iterator[OtherProcess]:
 def database_url() -> str:
     from django.db import connection
 
-    given = connection.settings_dict
+    options = connection.settings_dict
     parts = {"user": "USER", "password": "PASSWORD", "host": "HOST", "port": "PORT"}
     query = "&".join(
-        f"{name}={quote(str(given[key]), safe='')}" for name, key in parts.items() if given[key]
+        f"{name}={quote(str(options[key]), safe='')}" for name, key in parts.items() if options[key]
     )
-    return f"postgresql:///{quote(given['NAME'])}?{query}"
+    return f"postgresql:///{quote(options['NAME'])}?{query}"
 
 
 def _wait_for(process: subprocess.Popen[bytes], port: int) -> None:

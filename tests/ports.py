@@ -14,7 +14,7 @@ _taken = random.randrange(_EACH)
 
 
 def free_port() -> int:
-    """A port for a process that is still to be started. Nobody else is given it meanwhile."""
+    """A port for a process that is still to be started. No other process gets it meanwhile."""
     global _taken
     while True:
         _taken += 1

@@ -82,5 +82,5 @@ class Api:
         """The objects that a query finds."""
         reply = self.get(f"/classes/{class_name}", **params)
         assert reply.status == 200, reply.json
-        found: list[dict[str, Any]] = reply.json["results"]
-        return found
+        matches: list[dict[str, Any]] = reply.json["results"]
+        return matches

@@ -5,7 +5,7 @@ from backend.settings.django import INSTALLED_APPS as _APPLICATIONS
 from backend.settings.django import PASSWORD_HASHERS as _HASHERS
 
 INSTALLED_APPS = [*_APPLICATIONS, "tests.catalogue"]
-PASSWORD_HASHERS = ["tests.hashing.Quick", *_HASHERS[1:]]
-# Static files are looked for when they are asked for: every test client loads the middleware anew,
+PASSWORD_HASHERS = ["tests.password_hashers.Quick", *_HASHERS[1:]]
+# Static files are looked for when they are asked for: every test client loads the middleware again,
 # and listing the files is ten times as long as a request.
 WHITENOISE_AUTOREFRESH = True

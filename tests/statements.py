@@ -25,11 +25,11 @@ def traffic() -> Iterator[Traffic]:
 
     connection.ensure_connection()
     pgconn = connection.connection.pgconn
-    seen = Traffic()
+    observed = Traffic()
     with tempfile.TemporaryFile() as trace:
         pgconn.trace(trace.fileno())
         try:
-            yield seen
+            yield observed
         finally:
             pgconn.untrace()
         trace.seek(0)
@@ -40,5 +40,5 @@ def traffic() -> Iterator[Traffic]:
             for line in trace.read().decode(errors="replace").splitlines()
             if line.count("\t") >= 3 and line.split("\t")[1] == "F" and _ROOM not in line
         ]
-    seen.executions = sum(kind in ("Execute", "Query") for kind in sent)
-    seen.round_trips = sum(kind in ("Sync", "Query") for kind in sent)
+    observed.executions = sum(kind in ("Execute", "Query") for kind in sent)
+    observed.round_trips = sum(kind in ("Sync", "Query") for kind in sent)

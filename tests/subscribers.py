@@ -58,10 +58,10 @@ class Realtime:
         assert subscriber.next()["op"] == "connected"
         return subscriber
 
-    def close(self, one: WebsocketCommunicator) -> None:
+    def close(self, item: WebsocketCommunicator) -> None:
         """Let a client go."""
-        self._open.remove(one)
-        self.run(one.disconnect(timeout=_PATIENCE))
+        self._open.remove(item)
+        self.run(item.disconnect(timeout=_PATIENCE))
 
     def stop(self) -> None:
         """Close everything."""
@@ -73,8 +73,8 @@ class Realtime:
     async def _stopped(self) -> None:
         from realtime.process.process import Process
 
-        for one in self._open:
-            await one.disconnect(timeout=_PATIENCE)
+        for item in self._open:
+            await item.disconnect(timeout=_PATIENCE)
         await Process.current().stop()
 
 
@@ -96,8 +96,8 @@ class Subscriber:
 
     def frame(self) -> dict[str, Any]:
         """What the server does next, as ASGI has it: a frame or the close."""
-        found: dict[str, Any] = self._realtime.run(self._communicator.receive_output(_PATIENCE))
-        return found
+        output: dict[str, Any] = self._realtime.run(self._communicator.receive_output(_PATIENCE))
+        return output
 
     def next(self) -> dict[str, Any]:
         """The next message."""
@@ -125,12 +125,12 @@ class Subscriber:
 
     def until(self, name: str) -> list[dict[str, Any]]:
         """The messages before the one about an object of this name."""
-        found: list[dict[str, Any]] = []
+        observed: list[dict[str, Any]] = []
         while True:
             message = self.next()
             if message.get("object", {}).get("name") == name:
-                return found
-            found.append(message)
+                return observed
+            observed.append(message)
 
 
 @contextmanager

@@ -36,7 +36,7 @@ from backend.kernel.process.heartbeats import (
     latest_of,
 )
 from backend.logs.setup import get_logger
-from backend.openapi import describes
+from backend.openapi import answer, describes
 
 PATIENCE: Final = 2
 """Seconds that PostgreSQL and Redis have, both together, for a connection and the answers."""
@@ -59,7 +59,7 @@ class _Healthy(TypedDict):
 @describes(
     "health",
     "Whether the service answers",
-    response=_Healthy,
+    response=answer("The service answers.", _Healthy),
     tag="Service",
     is_public=True,
     can_refuse=False,

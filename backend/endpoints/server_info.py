@@ -10,7 +10,7 @@ from backend.http.edge.routing import resolve
 from backend.http.permissions import Requires
 from backend.http.renderers import Answer
 from backend.http.views import ServiceView
-from backend.openapi import describes
+from backend.openapi import answer, describes
 
 PARSE_VERSION = "9.10.0"
 """The version of Parse Server whose REST surface is followed. Dashboards choose by it."""
@@ -28,7 +28,11 @@ class ServerInfoView(ServiceView):
     tag = "Service"
     requires = Requires.MASTER_KEY
 
-    @describes("serverInfo", "Versions and features, for dashboards", response=_ServerInfo)
+    @describes(
+        "serverInfo",
+        "Versions and features, for dashboards",
+        response=answer("The version of the service and its features.", _ServerInfo),
+    )
     def get(self, call: Call) -> Answer:
         return Answer(
             {

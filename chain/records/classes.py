@@ -84,7 +84,7 @@ _IDENTITY = {"walletAddress": _STRING, "user": FieldType("Pointer", USER)}
 _EVENTS_WITHOUT_TRIGGERS = (
     "ContractEvent has no triggers around saving and deleting, since events are indexed without"
     " calling them. Use the event channel (/ws), a live query, or the table chain_outbox instead:"
-    " see docs/chain-events.md, What subscribers are told."
+    " see docs/chain-events.md, What subscribers receive."
 )
 
 _TRANSACTIONS_WITHOUT_TRIGGERS = (

@@ -64,7 +64,11 @@ class NetworksView(ServiceView):
     tag = "Networks"
     requires = Requires.MASTER_KEY
 
-    @describes("listNetworks", "The state of all networks", response=bodies.NetworkStates)
+    @describes(
+        "listNetworks",
+        "The state of all networks",
+        response=answer("The state of each network.", bodies.NetworkStates),
+    )
     def get(self, call: Call) -> Answer:
         return Answer({"results": status.networks(), "chainPaused": maintenance.is_chain_paused()})
 
@@ -72,7 +76,11 @@ class NetworksView(ServiceView):
 class NetworkView(_NetworkView):
     """The state of one network."""
 
-    @describes("showNetwork", "The state of a network", response=bodies.NetworkState)
+    @describes(
+        "showNetwork",
+        "The state of a network",
+        response=answer("The state of the network.", bodies.NetworkState),
+    )
     def get(self, call: Call, network_id: int) -> Answer:
         states = status.networks(network_id)
         if not states:
@@ -83,7 +91,11 @@ class NetworkView(_NetworkView):
 class ProvidersView(_NetworkView):
     """The providers of a network: list them, add one."""
 
-    @describes("listProviders", "The providers of a network", response=bodies.Providers)
+    @describes(
+        "listProviders",
+        "The providers of a network",
+        response=answer("The providers of the network.", bodies.Providers),
+    )
     def get(self, call: Call, network_id: int) -> Answer:
         described = _described(network_id)
         if not described:
@@ -113,7 +125,7 @@ class ProvidersView(_NetworkView):
 class ProviderView(_NetworkView):
     """One provider: show, change, remove it."""
 
-    @describes("showProvider", "A provider", response=bodies.Provider)
+    @describes("showProvider", "A provider", response=answer("The provider.", bodies.Provider))
     def get(self, call: Call, network_id: int, name: str) -> Answer:
         return Answer(_one(network_id, name))
 
@@ -121,7 +133,7 @@ class ProviderView(_NetworkView):
         "changeProvider",
         "Change fields of a provider",
         request=bodies.ProviderForm,
-        response=bodies.Provider,
+        response=answer("The provider after the change.", bodies.Provider),
         description="`null` removes `socketUrl` or a limit.",
     )
     def put(self, call: Call, network_id: int, name: str) -> Answer:
@@ -133,7 +145,11 @@ class ProviderView(_NetworkView):
             raise _wire_error(wrong) from None
         return Answer(_one(network_id, fields.get("name", name)))
 
-    @describes("removeProvider", "Remove a provider", response=EmptyObject)
+    @describes(
+        "removeProvider",
+        "Remove a provider",
+        response=answer("The provider was removed.", EmptyObject),
+    )
     def delete(self, call: Call, network_id: int, name: str) -> Answer:
         _check_may_write(call)
         providers.remove(network_id, _name(name))
@@ -149,7 +165,7 @@ class ResumeView(_NetworkView):
         "resumeNetwork",
         "Index a halted network again",
         request=optional(bodies.EndOfHalt),
-        response=EmptyObject,
+        response=answer("Indexing of the network resumes.", EmptyObject),
     )
     def post(self, call: Call, network_id: int) -> Answer:
         _check_may_write(call)

@@ -21,7 +21,7 @@ from backend.settings.conf import service_settings
 from functions.runtime.values import Object, Pointer, decode, decode_object, encode
 from objects import service
 from objects.core.names import ClassName, ObjectId, check_class_name, parse_object_id
-from objects.core.pipeline.stages import parse_aggregation
+from objects.core.pipeline.parser import parse_aggregation
 from objects.core.query.options import FindLimits, parse_find_options
 from objects.core.query.tree import FindOptions
 from objects.storage.records import wire_object

@@ -11,7 +11,7 @@ from backend.http.call import Call
 from backend.http.permissions import Requires
 from backend.http.renderers import Answer
 from backend.http.views import ServiceView
-from backend.openapi import AnyOf, EmptyObject, describes
+from backend.openapi import AnyOf, EmptyObject, answer, describes
 from functions.webhooks import service
 from functions.webhooks.names import checked_subject
 from objects.core.names import Subject
@@ -62,11 +62,20 @@ class FunctionHooksView(ServiceView):
     tag = "Webhooks"
     requires = Requires.MASTER_KEY
 
-    @describes("listFunctionHooks", "The functions that are webhooks", response=list[FunctionHook])
+    @describes(
+        "listFunctionHooks",
+        "The functions that are webhooks",
+        response=answer("The functions that are webhooks.", list[FunctionHook]),
+    )
     def get(self, call: Call) -> Answer:
         return Answer(service.functions(call.principal))
 
-    @describes("addFunctionHook", "Declare a function", request=FunctionHook, response=FunctionHook)
+    @describes(
+        "addFunctionHook",
+        "Declare a function",
+        request=FunctionHook,
+        response=answer("The new webhook.", FunctionHook),
+    )
     def post(self, call: Call) -> Answer:
         return Answer(service.create(call.principal, call.body))
 
@@ -77,7 +86,11 @@ class FunctionHookView(ServiceView):
     tag = "Webhooks"
     requires = Requires.MASTER_KEY
 
-    @describes("readFunctionHook", "A function that is a webhook", response=FunctionHook)
+    @describes(
+        "readFunctionHook",
+        "A function that is a webhook",
+        response=answer("The webhook.", FunctionHook),
+    )
     def get(self, call: Call, name: str) -> Answer:
         return Answer(service.function(call.principal, name))
 
@@ -85,14 +98,21 @@ class FunctionHookView(ServiceView):
         "changeFunctionHook",
         "Give a function another address",
         request=_CHANGE,
-        response=AnyOf(FunctionHook, EmptyObject),
+        response=answer(
+            "The webhook after the change, or an empty object if it was removed.",
+            AnyOf(FunctionHook, EmptyObject),
+        ),
     )
     def put(self, call: Call, name: str) -> Answer:
         if call.body.get("__op") == "Delete":
             return self.delete(call, name)
         return Answer(service.update_function(call.principal, name, call.body))
 
-    @describes("removeFunctionHook", "Remove a function", response=EmptyObject)
+    @describes(
+        "removeFunctionHook",
+        "Remove a function",
+        response=answer("The webhook was removed.", EmptyObject),
+    )
     def delete(self, call: Call, name: str) -> Answer:
         service.delete_function(call.principal, name)
         return Answer({})
@@ -104,11 +124,20 @@ class TriggerHooksView(ServiceView):
     tag = "Webhooks"
     requires = Requires.MASTER_KEY
 
-    @describes("listTriggerHooks", "The triggers that are webhooks", response=list[TriggerHook])
+    @describes(
+        "listTriggerHooks",
+        "The triggers that are webhooks",
+        response=answer("The triggers that are webhooks.", list[TriggerHook]),
+    )
     def get(self, call: Call) -> Answer:
         return Answer(service.triggers(call.principal))
 
-    @describes("addTriggerHook", "Declare a trigger", request=TriggerHook, response=TriggerHook)
+    @describes(
+        "addTriggerHook",
+        "Declare a trigger",
+        request=TriggerHook,
+        response=answer("The new webhook.", TriggerHook),
+    )
     def post(self, call: Call) -> Answer:
         return Answer(service.create(call.principal, call.body))
 
@@ -123,7 +152,11 @@ class TriggerHookView(ServiceView):
     def parse_names(self, names: Mapping[str, str]) -> dict[str, str]:
         return {**names, "class_name": checked_subject(names["class_name"])}
 
-    @describes("readTriggerHook", "A trigger that is a webhook", response=TriggerHook)
+    @describes(
+        "readTriggerHook",
+        "A trigger that is a webhook",
+        response=answer("The webhook.", TriggerHook),
+    )
     def get(self, call: Call, class_name: Subject, trigger_name: str) -> Answer:
         return Answer(service.trigger(call.principal, class_name, trigger_name))
 
@@ -131,7 +164,10 @@ class TriggerHookView(ServiceView):
         "changeTriggerHook",
         "Give a trigger another address",
         request=_CHANGE,
-        response=AnyOf(TriggerHook, EmptyObject),
+        response=answer(
+            "The webhook after the change, or an empty object if it was removed.",
+            AnyOf(TriggerHook, EmptyObject),
+        ),
     )
     def put(self, call: Call, class_name: Subject, trigger_name: str) -> Answer:
         if call.body.get("__op") == "Delete":
@@ -139,7 +175,11 @@ class TriggerHookView(ServiceView):
         hook = service.update_trigger(call.principal, class_name, trigger_name, call.body)
         return Answer(hook)
 
-    @describes("removeTriggerHook", "Remove a trigger", response=EmptyObject)
+    @describes(
+        "removeTriggerHook",
+        "Remove a trigger",
+        response=answer("The webhook was removed.", EmptyObject),
+    )
     def delete(self, call: Call, class_name: Subject, trigger_name: str) -> Answer:
         service.delete_trigger(call.principal, class_name, trigger_name)
         return Answer({})

@@ -157,7 +157,11 @@ class JobSchedulesView(ServiceView):
     tag = "Jobs"
     requires = Requires.MASTER_KEY
 
-    @describes("listJobSchedules", "The schedules of jobs", response=list[JobSchedule])
+    @describes(
+        "listJobSchedules",
+        "The schedules of jobs",
+        response=answer("All schedules.", list[JobSchedule]),
+    )
     def get(self, call: Call) -> Answer:
         return Answer(parse_schedules.all_schedules())
 
@@ -182,7 +186,7 @@ class JobScheduleView(ServiceView):
         "changeJobSchedule",
         "Change a schedule, by its id or its job's name",
         request=JobScheduleForm,
-        response=_UpdatedSchedule,
+        response=answer("The schedule after the change.", _UpdatedSchedule),
     )
     def put(self, call: Call, name: str) -> Answer:
         changed = parse_schedules.update(call.principal, name, call.body)
@@ -191,7 +195,7 @@ class JobScheduleView(ServiceView):
     @describes(
         "removeJobSchedule",
         "Remove a schedule; one that code has created is switched off",
-        response=EmptyObject,
+        response=answer("The schedule was removed or switched off.", EmptyObject),
     )
     def delete(self, call: Call, name: str) -> Answer:
         parse_schedules.delete(call.principal, name)
@@ -204,6 +208,10 @@ class JobsDataView(ServiceView):
     tag = "Jobs"
     requires = Requires.MASTER_KEY
 
-    @describes("listJobs", "The jobs that exist, and those that have schedules", response=JobNames)
+    @describes(
+        "listJobs",
+        "The jobs that exist, and those that have schedules",
+        response=answer("The names of all jobs, and of those with schedules.", JobNames),
+    )
     def get(self, call: Call) -> Answer:
         return Answer(parse_schedules.data())

@@ -8,21 +8,13 @@ from typing import Any
 from django.db.models import BigIntegerField, QuerySet
 from django.db.models.expressions import RawSQL
 
+from objects.database import catalog
 from objects.definitions import registry
 from objects.definitions.models import GENERIC_TABLE, ObjectClass
 
 # Estimates from PostgreSQL's statistics, so that the page is fast for classes of any size.
 _TABLE = "to_regclass(COALESCE(%s::jsonb ->> objects_class.name, %s || objects_class.id))"
-# PostgreSQL analyzes no table with fewer than 50 changes (reltuples is -1), but counts its live
-# rows. These counts are lost in a crash, so 0 of a table with content is no estimate.
-_OBJECTS = f"""(
-    SELECT CASE
-        WHEN reltuples >= 0 THEN reltuples::bigint
-        WHEN pg_relation_size(oid) = 0 THEN 0
-        ELSE COALESCE(NULLIF(pg_stat_get_live_tuples(oid), 0), -1)
-    END
-    FROM pg_class WHERE oid = {_TABLE}
-)"""
+_OBJECTS = catalog.row_estimate(_TABLE)
 _SIZE = f"COALESCE(pg_total_relation_size({_TABLE}), 0)"
 
 

@@ -1,4 +1,4 @@
-"""The triggers that capture changes, and whether a class is captured at the moment.
+"""The triggers that capture changes.
 
 Generic classes have theirs from the table that they are partitions of. Each table of a model gets
 three, one for each kind of statement: PostgreSQL hands them all rows of the statement at once.
@@ -8,43 +8,33 @@ three, one for each kind of statement: PostgreSQL hands them all rows of the sta
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from django.db import transaction
 
 from backend.logs.setup import get_logger
 from objects.core.names import ClassName
+from objects.database import catalog
 from objects.database.statements import fetch
 from objects.definitions import registry
+from objects.definitions.models import GENERIC_TABLE
 from objects.sql.fragments import literal
 
+_OF_ROW: Final = "objects_change_of_row"
+_OF_STATEMENT: Final = "objects_change_of_statement"
 _ROWS: Final = {
     "insert": "NEW TABLE AS new_rows",
     "update": "OLD TABLE AS old_rows NEW TABLE AS new_rows",
     "delete": "OLD TABLE AS old_rows",
 }
-_MISSING = """
-SELECT g.class_name, g.relation, e.event, g.arguments
-FROM unnest(%s::text[], %s::text[], %s::text[]) AS g(class_name, relation, arguments)
-CROSS JOIN unnest(%s::text[]) AS e(event)
-WHERE to_regclass(g.relation) IS NOT NULL AND to_regproc('objects_change_of_statement') IS NOT NULL
-AND NOT EXISTS (
-    SELECT FROM pg_trigger t
-    WHERE t.tgrelid = to_regclass(g.relation) AND t.tgname = 'objects_change_' || e.event
-    AND strpos(pg_get_triggerdef(t.oid), '_of_statement(' || g.arguments || ')') > 0)
-"""
 
-_NOT_CAPTURED = """
-SELECT r.relation::text
-FROM (SELECT 'objects_object'::regclass AS relation
-      UNION ALL
-      SELECT inhrelid::regclass FROM pg_inherits WHERE inhparent = 'objects_object'::regclass) r
-WHERE NOT EXISTS (
-    SELECT FROM pg_trigger t
-    WHERE t.tgrelid = r.relation AND t.tgfoid = 'objects_change_of_row'::regproc
-    AND t.tgenabled IN ('O', 'A'))
-ORDER BY 1
-"""
+
+class _MissingTrigger(NamedTuple):
+    class_name: ClassName
+    relation: str
+    event: str
+    arguments: str
+
 
 log = get_logger("changes")
 
@@ -61,41 +51,45 @@ def install(**_: Any) -> None:
     its table already. Tables that aren't there yet are left out.
     """
     with transaction.atomic():
-        for class_name, relation, event, arguments in _missing_of_models():
+        for missing in _missing_of_models():
             fetch(
-                f"CREATE OR REPLACE TRIGGER objects_change_{event} AFTER {event} ON {relation}"
-                f" REFERENCING {_ROWS[event]} FOR EACH STATEMENT"
-                f" EXECUTE FUNCTION objects_change_of_statement({arguments})",
-                (),
+                f"CREATE OR REPLACE TRIGGER objects_change_{missing.event}"
+                f" AFTER {missing.event} ON {missing.relation}"
+                f" REFERENCING {_ROWS[missing.event]} FOR EACH STATEMENT"
+                f" EXECUTE FUNCTION {_OF_STATEMENT}({missing.arguments})",
+                {},
                 prepare=False,
             )
-            log.debug("changes are captured", class_name=class_name, statement=event)
+            log.debug(
+                "changes are captured", class_name=missing.class_name, statement=missing.event
+            )
 
 
 def not_captured() -> list[str]:
     """Return the tables without a capturing trigger, which live queries don't see."""
-    generic = [relation for (relation,) in fetch(_NOT_CAPTURED, (), prepare=False)]
-    return generic + sorted({relation for _, relation, _, _ in _missing_of_models()})
+    generic = catalog.partitions_without_trigger(GENERIC_TABLE, _OF_ROW)
+    return generic + sorted({missing.relation for missing in _missing_of_models()})
 
 
-def _missing_of_models() -> list[Any]:
+def _missing_of_models() -> list[_MissingTrigger]:
     classes = registry.model_storage()
-    arguments = [_arguments(name, shown_if) for name, (_, shown_if) in classes.items()]
-    relations = [relation for relation, _ in classes.values()]
-    return [*fetch(_MISSING, ([*classes], relations, arguments, [*_ROWS]), prepare=False)]
+    if not catalog.has_function(_OF_STATEMENT):
+        return []
+    definitions: dict[str, dict[str | None, str]] = {}
+    for trigger in catalog.triggers({relation for relation, _ in classes.values()}):
+        of_table = definitions.setdefault(trigger.relation, {})
+        of_table[trigger.name] = trigger.definition or ""
+    return [
+        _MissingTrigger(class_name, relation, event, arguments)
+        for class_name, (relation, shown_if) in classes.items()
+        if relation in definitions
+        for arguments in (_arguments(class_name, shown_if),)
+        for event in _ROWS
+        if f"{_OF_STATEMENT}({arguments})"
+        not in definitions[relation].get(f"objects_change_{event}", "")
+    ]
 
 
 def _arguments(class_name: ClassName, shown_if: str | None) -> str:
     names = [class_name] if shown_if is None else [class_name, shown_if]
     return ", ".join(map(literal, names))
-
-
-def is_wanted(class_name: ClassName) -> bool:
-    """Return whether changes of the class are captured at the moment."""
-    return bool(
-        fetch(
-            "SELECT FROM objects_interest WHERE class_name = %s AND until > statement_timestamp()",
-            (class_name,),
-            prepare=True,
-        )
-    )

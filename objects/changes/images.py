@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from objects.core.names import ClassName, ObjectId, Subject
 from objects.core.schema.definition import empty_schema
@@ -65,13 +65,16 @@ def changes_at(places: Sequence[Place]) -> dict[int, Change | None] | None:
             for place in places
             if (place.is_generic if class_name is None else place.class_name == class_name)
         ]
-        keys = ([place.txid for place in of_class], [place.seq for place in of_class])
+        params: dict[str, Any] = {
+            "txids": [place.txid for place in of_class],
+            "numbers": [place.seq for place in of_class],
+        }
         if class_name is None:
-            rows = fetch(_statement(_ANY), keys, prepare=True)
+            rows = fetch(_statement(_ANY), params, prepare=True)
         else:
             table = registry.find(class_name)
             assert table is not None, "a class of a model is always there"
-            rows = fetch(_statement(table), (*keys, class_name), prepare=True)
+            rows = fetch(_statement(table), {**params, "class_name": class_name}, prepare=True)
         if len(rows) < len(of_class):
             return None
         for row in rows:
@@ -87,7 +90,7 @@ def _statement(table: ClassTable) -> str:
 
     ``_ANY`` stands for all generic classes, whose tables have the same columns.
     """
-    is_class = "c.id = i.class_id" if table is _ANY else "c.name = %s"
+    is_class = "c.id = i.class_id" if table is _ANY else "c.name = %(class_name)s"
     return (
         "SELECT i.seq, i.object_id, extract(epoch FROM i.at), c.name, c.id, c.version,"
         f" {object_columns(table, '(i.before)')}, {object_columns(table, '(i.after)')}"
@@ -95,7 +98,7 @@ def _statement(table: ClassTable) -> str:
         f" jsonb_populate_record(NULL::{table.storage}, h.before) AS before,"
         f" jsonb_populate_record(NULL::{table.storage}, h.after) AS after"
         # One index lookup per place, even where the planner overestimates the table's size.
-        " FROM unnest(%s::xid8[], %s::bigint[]) AS k(txid, seq) CROSS JOIN LATERAL"
+        " FROM unnest(%(txids)s::xid8[], %(numbers)s::bigint[]) AS k(txid, seq) CROSS JOIN LATERAL"
         " (SELECT * FROM objects_change h WHERE h.txid = k.txid AND h.seq = k.seq OFFSET 0) h"
         " OFFSET 0) i"
         f" LEFT JOIN objects_class c ON {is_class}"

@@ -13,13 +13,14 @@ import time
 from collections import deque
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from django.db import connection
 
 from objects.changes import interest, retention
 from objects.changes.images import Change, Place, changes_at
-from objects.database.statements import fetch
+from objects.core.names import ClassName, Subject
+from objects.database.statements import fetch, fetch_rows
 
 _MOST: Final = 1000  # changes of one reading
 _MOST_BYTES: Final = 4 * 1024 * 1024
@@ -52,6 +53,39 @@ FROM (
     WHERE COALESCE(h.class_name, c.name) = ANY(%s)
 ) n ON true ORDER BY n.name = '_Session' DESC, n.seq
 LIMIT %s
+"""
+
+
+class _LookRow(NamedTuple):
+    """What ``_LOOK`` returns: the state of capturing, and in each row a place, None without any."""
+
+    snapshot: str
+    role_version: str
+    generation: int
+    in_force: str | None
+    asleep: str | None
+    txid: str | None
+    seq: int | None
+    class_name: str | None
+    is_generic: bool | None
+    size: int | None
+
+    def place(self) -> Place | None:
+        """Return the place of the row's change."""
+        if self.txid is None or self.seq is None or self.class_name is None:
+            return None
+        class_name = ClassName(Subject(self.class_name))
+        return Place(self.txid, self.seq, class_name, bool(self.is_generic), self.size or 0)
+
+
+class _Start(NamedTuple):
+    snapshot: str
+    generation: int
+
+
+_START: Final = """
+SELECT pg_current_snapshot()::text,
+    COALESCE((SELECT generation FROM objects_change_trim WHERE id = 1), 0)
 """
 
 # Statements are planned once, perhaps while the tables are empty, and the plan has to be right when
@@ -183,8 +217,8 @@ class Reader:
         # Again, for another reader may have woken up.
         interest.request_notifications(self._since)
         if self._requested_at is None:
-            rows = fetch("SELECT pg_current_snapshot()::text", (), prepare=True)
-            self._first_notifying = _Snapshot.of(rows[0][0]).end
+            (start,) = fetch_rows(_Start, _START, {}, prepare=True)
+            self._first_notifying = _Snapshot.of(start.snapshot).end
             self._requested_at = now
             return 0
         if self._begin().begin >= self._first_notifying:
@@ -206,42 +240,34 @@ class Reader:
             fetch(_ALONG_INDEXES, (), prepare=False)
             self._raw = connection.connection
         if self._seen is None:
-            rows = fetch(
-                "SELECT pg_current_snapshot()::text,"
-                " COALESCE((SELECT generation FROM objects_change_trim WHERE id = 1), 0)",
-                (),
-                prepare=True,
-            )
-            self._seen, self._generation = _Snapshot.of(rows[0][0]), int(rows[0][1])
+            (start,) = fetch_rows(_Start, _START, {}, prepare=True)
+            self._seen, self._generation = _Snapshot.of(start.snapshot), start.generation
         return self._seen
 
     def _poll(self, now: _Snapshot) -> None:
         """Find the places of what is new, and whether something may be missing."""
         names, since = [*self._since], [*self._since.values()]
-        rows = fetch(
-            _LOOK, (names, since, now.end, [*now.running], names, _MOST_PLACES + 1), prepare=True
-        )
-        snapshot, self._role_version, generation, in_force, asleep = rows[0][:5]
-        self._notifying = _names(asleep)
-        ran_out = self._since.keys() - _names(in_force)
+        params = (names, since, now.end, [*now.running], names, _MOST_PLACES + 1)
+        rows = fetch_rows(_LookRow, _LOOK, params, prepare=True)
+        state = rows[0]
+        self._role_version = state.role_version
+        self._notifying = _names(state.asleep)
+        ran_out = self._since.keys() - _names(state.in_force)
         if ran_out:
             # Or the server has crashed. Prolonging recreates the lost rows.
             self._gap |= ran_out
             self._since = interest.prolong(names)
             self._writers |= interest.writers_left(self._since)
-        if int(generation) >= self._generation + 2:
+        if state.generation >= self._generation + 2:
             self._gap.update(names)
-        self._generation = int(generation)
+        self._generation = state.generation
         self._note_ended_writers()
         if len(rows) > _MOST_PLACES:
             self._gap.update(names)
         else:
-            self._waiting.extend(
-                Place(row[5], int(row[6]), row[7], row[8] == "t", int(row[9]))
-                for row in rows
-                if row[5] is not None
-            )
-        self._seen = _Snapshot.of(snapshot)
+            places = (row.place() for row in rows)
+            self._waiting.extend(place for place in places if place is not None)
+        self._seen = _Snapshot.of(state.snapshot)
 
     def _note_ended_writers(self) -> None:
         if self._writers:

@@ -21,7 +21,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import wraps
-from typing import Final, Literal, ParamSpec, TypeVar
+from typing import Annotated, Final, Literal, NamedTuple, ParamSpec, TypeVar
 
 import psycopg
 from django.db import transaction
@@ -30,7 +30,8 @@ from backend.kernel.connections.advisory_locks import OUTSIDE_STORAGE
 from backend.kernel.errors import ServiceError, UnderMaintenance
 from backend.logs.setup import get_logger
 from objects.database import locks
-from objects.database.statements import Row, fetch
+from objects.database.row_types import select_list
+from objects.database.statements import fetch, fetch_rows, fetch_value, fetch_values
 
 DEFAULT_MESSAGE: Final = UnderMaintenance().message
 LONGEST_MESSAGE: Final = 500  # characters
@@ -74,6 +75,35 @@ class WritersLeft(Exception):
         self.writers = writers
 
 
+class _Switch(NamedTuple):
+    """The row of ``objects_maintenance``; ``since`` is in seconds since the epoch."""
+
+    message: str
+    since: Annotated[float, "extract(epoch FROM {row}.since)"]
+    chain_paused: bool
+
+
+class _RunningWriter(NamedTuple):
+    """A ``Writer``, and what identifies its transaction. Prepared transactions have no process."""
+
+    transaction: str
+    pid: int | None
+    process: str
+    seconds: float
+
+
+_SWITCH_ON: Final = f"""
+INSERT INTO objects_maintenance AS m (id, message, since, chain_paused)
+VALUES ({_ROW}, COALESCE(%(message)s::text, %(default_message)s::text), statement_timestamp(),
+        COALESCE(%(chain_paused)s::boolean, false))
+ON CONFLICT (id) DO UPDATE SET
+    message = COALESCE(%(message)s::text, m.message),
+    chain_paused = COALESCE(%(chain_paused)s::boolean, m.chain_paused)
+RETURNING chain_paused
+"""
+_STATE: Final = f"SELECT {select_list(_Switch, 'm')} FROM objects_maintenance m"
+
+
 # -- Switching ------------------------------------------------------------------------------------
 
 
@@ -90,17 +120,17 @@ def on(
     """
     new_message = None if message is None else _checked(message)
     with transaction.atomic(durable=True):
-        rows = fetch(
-            "INSERT INTO objects_maintenance AS m (id, message, since, chain_paused)"
-            f" VALUES ({_ROW}, COALESCE(%s::text, %s::text), statement_timestamp(),"
-            " COALESCE(%s::boolean, false)) ON CONFLICT (id) DO UPDATE"
-            " SET message = COALESCE(%s::text, m.message),"
-            " chain_paused = COALESCE(%s::boolean, m.chain_paused)"
-            " RETURNING chain_paused",
-            (new_message, DEFAULT_MESSAGE, pause_chain, new_message, pause_chain),
+        is_chain_waiting = fetch_value(
+            bool,
+            _SWITCH_ON,
+            {
+                "message": new_message,
+                "default_message": DEFAULT_MESSAGE,
+                "chain_paused": pause_chain,
+            },
             prepare=False,
         )
-    log.warning("maintenance mode switched on", chain_paused=rows[0][0] == "t")
+    log.warning("maintenance mode switched on", chain_paused=is_chain_waiting)
     _wait_for_writers(limit)
     return state()
 
@@ -108,7 +138,7 @@ def on(
 def off() -> bool:
     """Take writes again; whether it was on."""
     with transaction.atomic(durable=True):
-        was_on = bool(fetch("DELETE FROM objects_maintenance RETURNING id", (), prepare=False))
+        was_on = bool(fetch("DELETE FROM objects_maintenance RETURNING id", {}, prepare=False))
     if was_on:
         log.warning("maintenance mode switched off")
     return was_on
@@ -116,15 +146,11 @@ def off() -> bool:
 
 def state() -> State | None:
     """What holds at the moment; None while maintenance mode is off."""
-    rows = fetch(
-        "SELECT message, extract(epoch FROM since)::text, chain_paused FROM objects_maintenance",
-        (),
-        prepare=True,
-    )
+    rows = fetch_rows(_Switch, _STATE, {}, prepare=True)
     if not rows:
         return None
-    message, since, chain_paused = rows[0]
-    return State(message, datetime.fromtimestamp(float(since), UTC), chain_paused == "t")
+    switch = rows[0]
+    return State(switch.message, datetime.fromtimestamp(switch.since, UTC), switch.chain_paused)
 
 
 def is_chain_paused() -> bool:
@@ -158,20 +184,16 @@ def _wait_for_writers(limit: float) -> None:
     end = time.monotonic() + limit
     waited_for: set[str] | None = None
     while True:
-        rows = fetch(_WRITERS, (), prepare=False)
+        rows = fetch_rows(_RunningWriter, _WRITERS, {}, prepare=False)
         if waited_for is not None:
-            rows = [row for row in rows if row[0] in waited_for]
+            rows = [row for row in rows if row.transaction in waited_for]
         if not rows:
             return
-        waited_for = {row[0] for row in rows}
+        waited_for = {row.transaction for row in rows}
         if time.monotonic() >= end:
-            raise WritersLeft(tuple(_writer(row) for row in rows))
+            writers = (Writer(row.pid or 0, row.process, row.seconds) for row in rows)
+            raise WritersLeft(tuple(writers))
         time.sleep(_POLL)
-
-
-def _writer(row: Row) -> Writer:
-    _, pid, process, seconds = row
-    return Writer(int(pid or 0), process, float(seconds))
 
 
 # -- Asking ---------------------------------------------------------------------------------------
@@ -203,9 +225,9 @@ def check() -> None:
     exemption = _exemption.get()
     if exemption == "own":
         return
-    rows = fetch(f"SELECT message FROM {_VIEW[exemption]}", (), prepare=True)
-    if rows:
-        raise UnderMaintenance(rows[0][0])
+    messages = fetch_values(str, f"SELECT message FROM {_VIEW[exemption]}", {}, prepare=True)
+    if messages:
+        raise UnderMaintenance(messages[0])
 
 
 @contextmanager

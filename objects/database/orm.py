@@ -16,6 +16,7 @@ from psycopg.types.json import Json, Jsonb
 from backend.kernel.limits import statements as statement_limits
 from objects.core.names import is_storable_text
 from objects.database import statements
+from objects.database.parameters import check_text, unstorable
 
 
 @contextmanager
@@ -73,16 +74,16 @@ def _refuse_unstorable(
     execute: _Execute, sql: Any, params: Any, many: bool, context: dict[str, Any]
 ) -> Any:
     if isinstance(sql, str):
-        statements.check_text(sql)
+        check_text(sql)
     try:
         return execute(sql, params, many, context)
     except DjangoDataError as error:
         # psycopg refuses NUL itself, with an error that isn't only about text.
         if isinstance(error.__cause__, statements.UNSTORABLE) or _holds_unstorable(params):
-            raise statements.unstorable() from error
+            raise unstorable() from error
         raise
     except UnicodeEncodeError as error:
-        raise statements.unstorable() from error
+        raise unstorable() from error
 
 
 def _holds_unstorable(value: object) -> bool:

@@ -16,9 +16,7 @@ from Django's cursors (``orm.guard_connection``); ``IncorrectType`` is raised in
 
 from __future__ import annotations
 
-import re
 import threading
-from collections.abc import Sequence
 from functools import cached_property
 from time import monotonic
 from typing import Any, TypeVar
@@ -41,24 +39,25 @@ from backend.kernel.errors import (
 )
 from backend.kernel.limits import statements
 from backend.kernel.memory_pool import ResultMemory
-from backend.kernel.texts.cache import short_cache
 from backend.logs.setup import get_logger
-from objects.core.names import is_storable_text
 from objects.database.chunked_rows import ChunkedRows
+from objects.database.parameters import (
+    LONGEST_KEPT,
+    Parameters,
+    encode,
+    unstorable,
+    with_names,
+    with_numbers,
+)
 from objects.database.prepared_statements import SLOW, PreparedStatements
-from objects.database.row_types import Decoder, decoder_of, numbered_parameters, value_decoder_of
+from objects.database.row_types import Decoder, decoder_of, value_decoder_of
 
 log = get_logger("database")
 
 _T = TypeVar("_T")
-Parameters = Sequence[Any] | dict[str, Any]
-"""The parameters of a statement: a sequence for ``%s``, a dictionary for ``%(name)s``."""
 Row = tuple[Any, ...]
 """The values of one row, each PostgreSQL's text or None."""
 
-# Longer statements are rare, come in any number of shapes, and some of them from clients: they
-# aren't kept, neither here nor on the server.
-_LONGEST_KEPT = 4096  # characters
 _MOST_PARAMS = 65_535  # the protocol's limit
 _TEXT = 25  # the type text
 # Looking at a connection takes two system calls. What can be repeated isn't worth them if the
@@ -66,7 +65,6 @@ _TEXT = 25  # the type text
 _JUST_NOW = 0.01  # seconds
 # The columns whose length clients decide, last in ``rows.object_columns``: access lists and fields.
 _COUNTED = 3
-_NAMED = re.compile(r"%\((\w+)\)s")
 _SUCCESS = (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK)
 _IDLE = pq.TransactionStatus.IDLE
 
@@ -103,12 +101,12 @@ def fetch(
     if len(params) > _MOST_PARAMS:
         raise InvalidQuery("The request has too many values for one statement.")
     if type(params) is dict:
-        statement, names = _named(sql, len(params))
-        encoded: list[Any] = [_encode(params[name]) for name in names]
+        statement, names = with_names(sql, len(params))
+        encoded: list[Any] = [encode(params[name]) for name in names]
     else:
-        encoded = [_encode(value) for value in params]
-        statement = _numbered(sql, len(encoded))
-    prepare = prepare and len(sql) <= _LONGEST_KEPT
+        encoded = [encode(value) for value in params]
+        statement = with_numbers(sql, len(encoded))
+    prepare = prepare and len(sql) <= LONGEST_KEPT
     before = 0 if memory is None else memory.size
     is_first = True
     while True:
@@ -337,73 +335,6 @@ def ensure_session() -> None:
     Raises ``ServiceUnavailable``.
     """
     _session()
-
-
-@short_cache(maxsize=2048, longest=_LONGEST_KEPT)
-def _numbered(sql: str, parameters: int) -> bytes:
-    """Return the statement with libpq's placeholders ($1, $2, …)."""
-    check_text(sql)
-    parts = sql.split("%s")
-    if len(parts) - 1 != parameters:
-        raise ValueError(f"{len(parts) - 1} placeholders for {parameters} parameters: {sql}")
-    numbered = [part + f"${n}" for n, part in enumerate(parts[:-1], 1)]
-    # As in psycopg's statements, which tests run these texts with, %% is the operator %.
-    return "".join([*numbered, parts[-1]]).replace("%%", "%").encode()
-
-
-@short_cache(maxsize=1024, longest=_LONGEST_KEPT)
-def _named(sql: str, parameters: int) -> tuple[bytes, tuple[str, ...]]:
-    """Return the statement with libpq's placeholders, and its parameters' names in order."""
-    check_text(sql)
-    statement, names = numbered_parameters(sql)
-    if len(names) != parameters:
-        raise ValueError(f"{len(names)} placeholders for {parameters} parameters: {sql}")
-    return statement.encode(), names
-
-
-def as_text(value: Any) -> str | None:
-    """A parameter in PostgreSQL's text form, for an array of texts that the statement casts."""
-    if value is None or type(value) is str:
-        return value  # checked with the array
-    encoded = _encode(value)
-    return None if encoded is None else encoded.decode()
-
-
-def _encode(value: Any) -> bytes | None:
-    """A parameter in PostgreSQL's text form; its type follows from where it stands."""
-    if isinstance(value, str):
-        if "\x00" in value:
-            raise unstorable()
-        try:
-            return value.encode()
-        except UnicodeEncodeError:  # half of a surrogate pair
-            raise unstorable() from None
-    if value is None:
-        return None
-    if isinstance(value, bool):
-        return b"t" if value else b"f"
-    if isinstance(value, list | tuple):
-        elements = [b"NULL" if item is None else _encode_element(item) for item in value]
-        return b"{" + b",".join(elements) + b"}"
-    return str(value).encode()
-
-
-def check_text(text: str) -> None:
-    """Raise ``IncorrectType`` for text that libpq would cut or can't encode."""
-    if not is_storable_text(text):
-        raise unstorable()
-
-
-def unstorable() -> IncorrectType:
-    """Return the error for text that PostgreSQL can't store."""
-    return IncorrectType("Text must not hold NUL or half of a surrogate pair.")
-
-
-def _encode_element(value: Any) -> bytes:
-    encoded = _encode(value)
-    assert encoded is not None
-    encoded = encoded.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
-    return b'"' + encoded + b'"'
 
 
 # How PostgreSQL refuses such text where a statement decodes it, as in the strings of JSON.

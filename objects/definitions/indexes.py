@@ -7,8 +7,6 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from hashlib import blake2s
 
 from django.db import connection
@@ -18,7 +16,9 @@ from psycopg.errors import ProgramLimitExceeded, UniqueViolation
 from backend.kernel.errors import DuplicateValue, InvalidSchemaOperation
 from objects.core.names import CREATED_AT, OBJECT_ID
 from objects.core.schema.definition import IndexDeclaration
+from objects.database import catalog
 from objects.database.statements import fetch
+from objects.database.time_limits import time_limits
 from objects.sql.fields import column_expression, index_column
 from objects.sql.tables import ClassTable
 from objects.sql.text import document_expression
@@ -58,7 +58,7 @@ def build(table: ClassTable, index: IndexDeclaration) -> None:
     in_transaction = connection.in_atomic_block
     concurrently = "" if in_transaction else "CONCURRENTLY"
     unique = "UNIQUE" if index.unique else ""
-    with _unlimited():
+    with time_limits(statement=0, lock=0):
         if not in_transaction and _is_invalid(table, index):
             fetch(f"DROP INDEX CONCURRENTLY IF EXISTS {name}", (), prepare=False)
         try:
@@ -105,20 +105,14 @@ def drop(table: ClassTable, index: IndexDeclaration) -> None:
     """Drop a declared index; one that isn't there is no error."""
     name = sql.Identifier(index_name(table, index)).as_string(None)
     concurrently = "" if connection.in_atomic_block else "CONCURRENTLY"
-    with _unlimited():
+    with time_limits(statement=0, lock=0):
         fetch(f"DROP INDEX {concurrently} IF EXISTS {name}", (), prepare=False)
 
 
 def _is_invalid(table: ClassTable, index: IndexDeclaration) -> bool:
     """Return whether an earlier build was interrupted."""
-    return bool(
-        fetch(
-            "SELECT FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid"
-            " WHERE c.relname = %s AND NOT i.indisvalid",
-            (index_name(table, index),),
-            prepare=False,
-        )
-    )
+    states = catalog.index_states([index_name(table, index)]).values()
+    return any(not state.is_valid for state in states)
 
 
 def missing(table: ClassTable) -> list[IndexDeclaration]:
@@ -129,15 +123,8 @@ def missing(table: ClassTable) -> list[IndexDeclaration]:
         # A model has the constraints of its unique columns itself.
         if index.name in table.schema.indexes or index.fields[0][0] not in table.columns
     }
-    if not declared:
-        return []
-    rows = fetch(
-        "SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid"
-        " WHERE c.relname = ANY(%s) AND i.indisvalid",
-        (sorted(declared),),
-        prepare=False,
-    )
-    valid = {row[0] for row in rows}
+    states = catalog.index_states(declared.keys()).values()
+    valid = {state.name for state in states if state.is_valid}
     return [index for name, index in declared.items() if name not in valid]
 
 
@@ -146,14 +133,9 @@ def undeclared(table: ClassTable) -> list[str]:
 
     They take space and time, and unique ones refuse values.
     """
-    rows = fetch(
-        "SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid"
-        " WHERE i.indrelid = to_regclass(%s) AND starts_with(c.relname, %s) ORDER BY c.relname",
-        (table.storage, _prefix(table)),
-        prepare=False,
-    )
+    names = catalog.index_names(table.storage, _prefix(table))
     declared = {index_name(table, index) for index in table.schema.index_declarations.values()}
-    return [row[0] for row in rows if row[0] not in declared]
+    return [name for name in names if name not in declared]
 
 
 def drop_undeclared(table: ClassTable) -> list[str]:
@@ -165,18 +147,3 @@ def drop_undeclared(table: ClassTable) -> list[str]:
     for name in names:
         fetch(f"DROP INDEX {sql.Identifier(name).as_string(None)}", (), prepare=False)
     return names
-
-
-@contextmanager
-def _unlimited() -> Iterator[None]:
-    """Without the time limits of requests: an index takes as long as it takes."""
-    if connection.in_atomic_block:
-        yield
-        return
-    fetch("SELECT set_config('statement_timeout', '0', false)", (), prepare=False)
-    fetch("SELECT set_config('lock_timeout', '0', false)", (), prepare=False)
-    try:
-        yield
-    finally:
-        fetch("RESET statement_timeout", (), prepare=False)
-        fetch("RESET lock_timeout", (), prepare=False)

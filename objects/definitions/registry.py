@@ -34,7 +34,8 @@ from objects.core.names import (
 )
 from objects.core.schema.definition import ClassSchema, FieldType, empty_schema, from_definition
 from objects.database import locks
-from objects.database.statements import Row, fetch
+from objects.definitions import class_rows
+from objects.definitions.class_rows import ClassRow
 from objects.definitions.models import GENERIC_TABLE, ModelBackedObject
 from objects.sql.tables import ClassTable, Column, ColumnType
 
@@ -195,12 +196,6 @@ def _quoted(name: str) -> str:
 
 # -- Reading ------------------------------------------------------------------------------------
 
-_SELECT = (
-    "SELECT id, name, version, definition::text, (SELECT json_agg(l.fields ORDER BY l.id)::text"
-    " FROM objects_learned_index l WHERE l.class_id = objects_class.id AND l.state = 'valid')"
-    " FROM objects_class"
-)
-
 
 def find(class_name: ClassName) -> ClassTable | None:
     """Return the class of this name, or None if there is none. Raises ``InvalidClassName``.
@@ -213,27 +208,27 @@ def find(class_name: ClassName) -> ClassTable | None:
 
 
 def _load(class_name: ClassName) -> ClassTable | None:
-    rows = _rows(class_name)
-    if not rows:
+    row = _row(class_name)
+    if row is None:
         backing = _model_classes.get(class_name)
         return create(_initial_schema(class_name)) if backing is not None else None
-    return _remember(rows[0])
+    return _remember(row)
 
 
-def _rows(class_name: ClassName, lock: str = "") -> list[Row]:
-    """Return the row of the class of this name. Raises ``InvalidClassName``."""
+def _row(class_name: ClassName, *, is_locked: bool = False) -> ClassRow | None:
+    """Return the row of the class of this name, or None. Raises ``InvalidClassName``."""
     check_class_name(class_name)
-    rows = fetch(f"{_SELECT} WHERE name = %s{lock}", (class_name,), prepare=True)
-    if rows and rows[0][1] != class_name:
-        raise InvalidClassName(f"Class {class_name} is not the class {rows[0][1]}.")
-    return rows
+    row = class_rows.by_name(class_name, is_locked=is_locked)
+    if row is not None and row.name != class_name:
+        raise InvalidClassName(f"Class {class_name} is not the class {row.name}.")
+    return row
 
 
 def current(class_name: ClassName) -> ClassTable | None:
     """Return the class as it is in the database now, if no statement on it follows."""
-    rows = _rows(class_name)
-    if rows:
-        return _remember(rows[0])
+    row = _row(class_name)
+    if row is not None:
+        return _remember(row)
     forget(class_name)
     return find(class_name)
 
@@ -243,9 +238,9 @@ def lock(class_name: ClassName) -> ClassTable | None:
     for _ in range(2):
         if find(class_name) is None:
             return None
-        rows = _rows(class_name, " FOR UPDATE")
-        if rows:
-            return _remember(rows[0])
+        row = _row(class_name, is_locked=True)
+        if row is not None:
+            return _remember(row)
         # It was there when it was read; a class that a model is behind is made again.
         forget(class_name)
     return None
@@ -255,7 +250,7 @@ def all_classes() -> Iterator[ClassTable]:
     """Yield all classes, ordered by name."""
     for class_name in _model_classes:
         find(class_name)
-    for row in fetch(f"{_SELECT} ORDER BY name", (), prepare=True):
+    for row in class_rows.ordered_by_name():
         yield _remember(row)
 
 
@@ -270,10 +265,10 @@ def forget_outdated() -> bool:
     Nothing is found outdated in a transaction that has failed.
     """
     try:
-        rows = fetch("SELECT name, id, version FROM objects_class", (), prepare=True)
+        rows = class_rows.versions()
     except InFailedSqlTransaction:
         return False
-    current = {name: (int(class_id), int(version)) for name, class_id, version in rows}
+    current = {row.name: (row.id, row.version) for row in rows}
     outdated = [
         name
         for name, table in [*_tables.items()]
@@ -289,13 +284,13 @@ def forget_all() -> None:
     _tables.clear()
 
 
-def _remember(row: Row) -> ClassTable:
-    class_id, class_name, version, definition = int(row[0]), row[1], int(row[2]), row[3]
+def _remember(row: ClassRow) -> ClassTable:
+    class_name = ClassName(Subject(row.name))
     cached = _tables.get(class_name)
-    if cached is not None and (cached.class_id, cached.version) == (class_id, version):
+    if cached is not None and (cached.class_id, cached.version) == (row.id, row.version):
         return cached
-    schema = from_definition(class_name, msgspec.json.decode(definition))
-    table = _table(class_id, version, schema, _learned(row[4], schema))
+    schema = from_definition(class_name, msgspec.json.decode(row.definition))
+    table = _table(row.id, row.version, schema, _learned(row.learned, schema))
     _tables[class_name] = table
     return table
 
@@ -361,16 +356,10 @@ def create(schema: ClassSchema) -> ClassTable:
     try:
         with transaction.atomic():
             _hold_name(schema.class_name)
-            rows = fetch(
-                "INSERT INTO objects_class (name, definition, version, created_at, updated_at)"
-                " VALUES (%s, %s::jsonb, nextval('objects_class_version'), now(), now())"
-                " RETURNING id, version",
-                (schema.class_name, _encode(schema)),
-                prepare=True,
-            )
-            table = _table(int(rows[0][0]), int(rows[0][1]), schema)
+            row = class_rows.insert(schema.class_name, _encode(schema))
+            table = _table(row.id, row.version, schema)
             if table.is_partition:
-                _create_partition(table)
+                class_rows.create_partition(table.relation, table.class_id)
     except UniqueViolation:
         forget(schema.class_name)
         backing = _model_classes.get(schema.class_name)
@@ -382,30 +371,10 @@ def create(schema: ClassSchema) -> ClassTable:
     return table
 
 
-def _create_partition(table: ClassTable) -> None:
-    # The parent's lock is a weak one this way; CREATE TABLE … PARTITION OF would wait for, and
-    # hold up, everybody who reads the parent. The CHECK saves the scan when attaching.
-    name, class_id = table.relation, int(table.class_id)
-    for statement in (
-        f"CREATE TABLE {name} (LIKE {GENERIC_TABLE} INCLUDING DEFAULTS INCLUDING CONSTRAINTS,"
-        f" PRIMARY KEY (object_id), CHECK (class_id = {class_id}))",
-        f"CREATE INDEX ON {name} USING gin (data jsonb_path_ops)",
-        f"CREATE INDEX ON {name} (created_at, object_id)",
-        f"ALTER TABLE {GENERIC_TABLE} ATTACH PARTITION {name} FOR VALUES IN ({class_id})",
-    ):
-        fetch(statement, (), prepare=False)
-
-
 def save(table: ClassTable, schema: ClassSchema) -> ClassTable:
     """Store a new definition, and with it a new version, of a locked class."""
-    rows = fetch(
-        "UPDATE objects_class SET definition = %s::jsonb, updated_at = now(),"
-        " version = nextval('objects_class_version') WHERE id = %s RETURNING version",
-        (_encode(schema), table.class_id),
-        prepare=True,
-    )
-    learned = _of_schema(table.learned, schema)
-    saved = _table(table.class_id, int(rows[0][0]), schema, learned)
+    version = class_rows.update(table.class_id, _encode(schema))
+    saved = _table(table.class_id, version, schema, _of_schema(table.learned, schema))
     _tables[table.class_name] = saved
     return saved
 
@@ -418,14 +387,16 @@ def renew(class_name: Subject) -> None:
     A class that isn't there is kept from being made until then.
     """
     _hold_name(class_name)
-    fetch(
-        "UPDATE objects_class SET updated_at = now(), version = nextval('objects_class_version')"
-        " WHERE name = %s",
-        (class_name,),
-        prepare=True,
-    )
+    class_rows.renew_by_name(class_name)
     if is_class_name(class_name):
         forget(class_name)
+
+
+def renew_locked(table: ClassTable) -> int:
+    """Give a locked class a new version, so that every process reads its indexes again."""
+    version = class_rows.renew(table.class_id)
+    forget(table.class_name)
+    return version
 
 
 def _hold_name(class_name: Subject) -> None:
@@ -435,12 +406,9 @@ def _hold_name(class_name: Subject) -> None:
 def drop(table: ClassTable) -> None:
     """Remove a locked class with its table and the members of its relations."""
     forget(table.class_name)
-    fetch("DELETE FROM objects_relation WHERE class_id = %s", (table.class_id,), prepare=True)
-    for of_queries in ("objects_query_shape", "objects_learned_index"):
-        fetch(f"DELETE FROM {of_queries} WHERE class_id = %s", (table.class_id,), prepare=False)
-    fetch("DELETE FROM objects_class WHERE id = %s", (table.class_id,), prepare=True)
+    class_rows.delete(table.class_id)
     if table.is_partition:
-        fetch(f"DROP TABLE {table.relation}", (), prepare=False)
+        class_rows.drop_partition(table.relation)
 
 
 def _encode(schema: ClassSchema) -> str:

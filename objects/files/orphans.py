@@ -15,14 +15,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
-from typing import Final
+from typing import Annotated, Final, NamedTuple
 
 from psycopg.errors import UndefinedTable
 
 from backend.kernel.errors import FileDeleteFailed
 from backend.logs.setup import get_logger
 from objects.database import maintenance
-from objects.database.statements import fetch
+from objects.database.row_types import select_list
+from objects.database.statements import fetch, fetch_rows, fetch_values
 from objects.definitions import registry
 from objects.files import records, service, uploads
 
@@ -48,6 +49,21 @@ class Unused:
     size: int
 
 
+class _Candidate(NamedTuple):
+    """A row of the table of candidates; the time is PostgreSQL's text, to the last digit."""
+
+    name: str
+    size: int
+    created_at: Annotated[str, "{row}.created_at::text"]
+
+
+_NEXT: Final = f"""
+SELECT {select_list(_Candidate, "c")} FROM {_CANDIDATES} c
+WHERE (c.created_at, c.name) > (%(created_at)s::timestamptz, %(name)s)
+ORDER BY c.created_at, c.name LIMIT {_PAGE}
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Cleaned:
     """What a clean-up has removed, and how many files it couldn't."""
@@ -65,14 +81,14 @@ def unused_files(older_than: timedelta = GRACE) -> Iterator[Iterator[Unused]]:
     """
     if older_than < SHORTEST_GRACE:
         raise ValueError("files younger than an hour may be about to be referred to")
-    fetch("SET statement_timeout TO 0", (), prepare=False)
+    fetch("SET statement_timeout TO 0", {}, prepare=False)
     try:
         _collect(datetime.now(UTC) - older_than)
         _strike_mentioned(since=None)
         yield _found()
     finally:
-        fetch(f"DROP TABLE IF EXISTS {_CANDIDATES}", (), prepare=False)
-        fetch("SET statement_timeout TO DEFAULT", (), prepare=False)
+        fetch(f"DROP TABLE IF EXISTS {_CANDIDATES}", {}, prepare=False)
+        fetch("SET statement_timeout TO DEFAULT", {}, prepare=False)
 
 
 def remove_unused(older_than: timedelta = GRACE, *, at_once: int = 500) -> Cleaned:
@@ -105,35 +121,35 @@ def remove_unused(older_than: timedelta = GRACE, *, at_once: int = 500) -> Clean
 
 
 def _collect(before: datetime) -> None:
-    fetch(f"DROP TABLE IF EXISTS {_CANDIDATES}", (), prepare=False)
+    fetch(f"DROP TABLE IF EXISTS {_CANDIDATES}", {}, prepare=False)
     fetch(
         f"CREATE TEMP TABLE {_CANDIDATES}"
         ' (mark text COLLATE "C" PRIMARY KEY, name text COLLATE "C", size bigint,'
         " created_at timestamptz)",
-        (),
+        {},
         prepare=False,
     )
     fetch(
         f"INSERT INTO {_CANDIDATES} SELECT left(name, 32), name, size, created_at"
-        " FROM objects_file WHERE created_at < %s::timestamptz",
-        (before.isoformat(),),
+        " FROM objects_file WHERE created_at < %(before)s::timestamptz",
+        {"before": before.isoformat()},
         prepare=False,
     )
-    fetch(f"ANALYZE {_CANDIDATES}", (), prepare=False)
+    fetch(f"ANALYZE {_CANDIDATES}", {}, prepare=False)
 
 
 def _strike_mentioned(since: datetime | None) -> None:
     """Take the files that something mentions off the list; of what was written since then."""
     for relation, text in _places():
-        if not fetch(f"SELECT 1 FROM {_CANDIDATES} LIMIT 1", (), prepare=False):
+        if not fetch(f"SELECT 1 FROM {_CANDIDATES} LIMIT 1", {}, prepare=False):
             return
-        newer = "" if since is None else " WHERE o.updated_at >= %s::timestamptz"
+        newer = "" if since is None else " WHERE o.updated_at >= %(since)s::timestamptz"
         # A class that is dropped meanwhile refers to nothing any more.
         with suppress(UndefinedTable):
             fetch(
                 f"DELETE FROM {_CANDIDATES} WHERE mark IN (SELECT found[1] FROM {relation} AS o"
                 f" CROSS JOIN LATERAL regexp_matches({text}, {_MARK}, 'g') AS found{newer})",
-                () if since is None else (since.isoformat(),),
+                {} if since is None else {"since": since.isoformat()},
                 prepare=False,
             )
 
@@ -147,22 +163,17 @@ def _places() -> Iterator[tuple[str, str]]:
 
 
 def _found() -> Iterator[Unused]:
-    last = ("-infinity", "")
+    last = _Candidate("", 0, "-infinity")
     while True:
-        rows = fetch(
-            f"SELECT name, size, created_at::text FROM {_CANDIDATES}"
-            " WHERE (created_at, name) > (%s::timestamptz, %s)"
-            f" ORDER BY created_at, name LIMIT {_PAGE}",
-            last,
-            prepare=False,
-        )
+        after = {"created_at": last.created_at, "name": last.name}
+        rows = fetch_rows(_Candidate, _NEXT, after, prepare=False)
         if not rows:
             return
-        for name, size, _ in rows:
-            yield Unused(name, int(size))
-        last = (rows[-1][2], rows[-1][0])
+        for row in rows:
+            yield Unused(row.name, row.size)
+        last = rows[-1]
 
 
 def _still_candidates(names: list[str]) -> set[str]:
-    rows = fetch(f"SELECT name FROM {_CANDIDATES} WHERE name = ANY(%s)", (names,), prepare=False)
-    return {row[0] for row in rows}
+    statement = f"SELECT name FROM {_CANDIDATES} WHERE name = ANY(%(names)s)"
+    return set(fetch_values(str, statement, {"names": names}, prepare=False))

@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Annotated, Final, NamedTuple
 
 import msgspec
 from django.db import transaction
-from django.db.models.functions import Now
+from django.db.models import BigIntegerField, Exists, F, OuterRef, Subquery, Sum, Value
+from django.db.models.functions import Coalesce, Now
 
 from backend.kernel.json_types import Json
 from objects.database.orm import orm_queries
-from objects.database.statements import Row, fetch
+from objects.database.row_types import select_list
+from objects.database.statements import fetch, fetch_rows
 from objects.files.models import FileUsage, StoredFile
-
-_COLUMNS = (
-    "name, size, content_type, sha256, metadata::text, tags::text, owner_id,"
-    " array_to_json(read_acl)::text, extract(epoch FROM created_at)::text, charged_to"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +35,21 @@ class FileRecord:
     charged_to: str | None = None
 
 
+class _FileRow(NamedTuple):
+    """A row of ``objects_file``; ``created_at`` is in seconds since the epoch."""
+
+    name: str
+    size: int
+    content_type: str
+    sha256: str
+    metadata: Annotated[str, "{row}.metadata::text"]
+    tags: Annotated[str, "{row}.tags::text"]
+    owner_id: str | None
+    readers: Annotated[str | None, "array_to_json({row}.read_acl)::text"]
+    created_at: Annotated[float, "extract(epoch FROM {row}.created_at)"]
+    charged_to: str | None
+
+
 UNFINISHED: Final = timedelta(hours=1)
 """How long the bytes of a file may take to be stored. A row that isn't complete after that is left
 over from a process that died."""
@@ -46,20 +58,29 @@ _COLUMNS_OF_NEW: Final = (
     "name, size, content_type, sha256, metadata, tags, owner_id, read_acl, created_at, charged_to,"
     " complete"
 )
-_NEW: Final = "%s, %s, %s, %s, %s::jsonb, %s::jsonb, %s, %s::text[], %s::timestamptz, %s, false"
+_NEW: Final = (
+    "%(name)s, %(size)s::bigint, %(content_type)s, %(sha256)s, %(metadata)s::jsonb,"
+    " %(tags)s::jsonb, %(owner_id)s, %(readers)s::text[], %(created_at)s::timestamptz,"
+    " %(account)s::text, false"
+)
+_ADD: Final = f"INSERT INTO objects_file ({_COLUMNS_OF_NEW}) VALUES ({_NEW})"
 # One statement, so that a row and its bytes count together, and uploads at the same time are added
 # up one after the other.
 _ADD_CHARGED: Final = f"""
 WITH room AS (
     INSERT INTO objects_file_usage AS u (account, bytes)
-    SELECT %s::text, %s::bigint WHERE %s::bigint = 0 OR %s::bigint <= %s::bigint
+    SELECT %(account)s::text, %(size)s::bigint
+    WHERE %(allowed)s::bigint = 0 OR %(size)s::bigint <= %(allowed)s::bigint
     ON CONFLICT (account) DO UPDATE SET bytes = u.bytes + excluded.bytes
-    WHERE %s::bigint = 0 OR u.bytes + excluded.bytes <= %s::bigint
+    WHERE %(allowed)s::bigint = 0 OR u.bytes + excluded.bytes <= %(allowed)s::bigint
     RETURNING 1)
 INSERT INTO objects_file ({_COLUMNS_OF_NEW}) SELECT {_NEW} FROM room RETURNING 1
 """
+_FIND: Final = f"""
+SELECT {select_list(_FileRow, "f")} FROM objects_file f WHERE f.name = %(name)s AND f.complete
+"""
 _REMOVE: Final = """
-WITH removed AS (DELETE FROM objects_file WHERE name = %s RETURNING charged_to, size)
+WITH removed AS (DELETE FROM objects_file WHERE name = %(name)s RETURNING charged_to, size)
 UPDATE objects_file_usage AS u SET bytes = greatest(0, u.bytes - removed.size)
 FROM removed WHERE u.account = removed.charged_to
 """
@@ -71,23 +92,22 @@ def add(record: FileRecord, allowed: int = 0) -> bool:
     False, and nothing is added, if the account that it is charged to would have more than
     ``allowed`` bytes then; 0 is no limit.
     """
-    row = (
-        record.name,
-        record.size,
-        record.content_type,
-        record.sha256,
-        msgspec.json.encode(record.metadata).decode(),
-        msgspec.json.encode(record.tags).decode(),
-        record.owner_id,
-        None if record.readers is None else sorted(record.readers),
-        record.created_at.isoformat(),
-        record.charged_to,
-    )
+    params = {
+        "name": record.name,
+        "size": record.size,
+        "content_type": record.content_type,
+        "sha256": record.sha256,
+        "metadata": msgspec.json.encode(record.metadata).decode(),
+        "tags": msgspec.json.encode(record.tags).decode(),
+        "owner_id": record.owner_id,
+        "readers": None if record.readers is None else sorted(record.readers),
+        "created_at": record.created_at.isoformat(),
+        "account": record.charged_to,
+    }
     if record.charged_to is None:
-        fetch(f"INSERT INTO objects_file ({_COLUMNS_OF_NEW}) VALUES ({_NEW})", row, prepare=True)
+        fetch(_ADD, params, prepare=True)
         return True
-    room = (record.charged_to, record.size, allowed, record.size, allowed, allowed, allowed)
-    return bool(fetch(_ADD_CHARGED, (*room, *row), prepare=True))
+    return bool(fetch(_ADD_CHARGED, {**params, "allowed": allowed}, prepare=True))
 
 
 def complete(name: str) -> bool:
@@ -112,32 +132,29 @@ def stored_bytes(account: str) -> int:
         return usage.values_list("bytes", flat=True).first() or 0
 
 
+@orm_queries()
 def count_again() -> int:
     """Correct the bytes of accounts by their rows, if SQL changed these; how many were wrong."""
-    wrong = fetch(
-        "SELECT COALESCE(f.charged_to, u.account) FROM (SELECT charged_to, sum(size) AS bytes"
-        " FROM objects_file WHERE charged_to IS NOT NULL GROUP BY charged_to) AS f"
-        " FULL JOIN objects_file_usage AS u ON u.account = f.charged_to"
-        " WHERE COALESCE(f.bytes, 0) <> COALESCE(u.bytes, 0)",
-        (),
-        prepare=False,
-    )
-    for (account,) in wrong:
+    charged = StoredFile.objects.filter(charged_to=OuterRef("pk")).order_by()
+    bytes_of_files = charged.values("charged_to").annotate(bytes=Sum("size")).values("bytes")
+    total = Coalesce(Subquery(bytes_of_files), Value(0), output_field=BigIntegerField())
+    wrong = FileUsage.objects.annotate(total=total).exclude(bytes=F("total"))
+    has_usage = Exists(FileUsage.objects.filter(pk=OuterRef("charged_to")))
+    uncounted = StoredFile.objects.filter(~has_usage, charged_to__isnull=False, size__gt=0)
+    accounts = list(wrong.values_list("pk", flat=True))
+    names = uncounted.order_by().values_list("charged_to", flat=True).distinct()
+    accounts += [name for name in names if name is not None]
+    for account in accounts:
         with transaction.atomic():
-            fetch(
-                "INSERT INTO objects_file_usage (account, bytes) VALUES (%s, 0)"
-                " ON CONFLICT (account) DO UPDATE SET bytes = objects_file_usage.bytes",
-                (account,),
-                prepare=False,
+            FileUsage.objects.bulk_create(
+                [FileUsage(account=account, bytes=0)],
+                update_conflicts=True,
+                unique_fields=["account"],
+                update_fields=["bytes"],
             )
             # No upload of the account is added between its lock and this statement's snapshot.
-            fetch(
-                "UPDATE objects_file_usage SET bytes = (SELECT COALESCE(sum(size), 0)"
-                " FROM objects_file WHERE charged_to = %s) WHERE account = %s",
-                (account, account),
-                prepare=False,
-            )
-    return len(wrong)
+            FileUsage.objects.filter(pk=account).update(bytes=total)
+    return len(accounts)
 
 
 def unfinished(limit: int) -> list[str]:
@@ -149,28 +166,25 @@ def unfinished(limit: int) -> list[str]:
 
 def find(name: str) -> FileRecord | None:
     """The file of this name, or None; also None for one whose bytes aren't all there."""
-    rows = fetch(
-        f"SELECT {_COLUMNS} FROM objects_file WHERE name = %s AND complete", (name,), prepare=True
-    )
+    rows = fetch_rows(_FileRow, _FIND, {"name": name}, prepare=True)
     return _record(rows[0]) if rows else None
 
 
 def remove(name: str) -> None:
     """Remove the row of a file, which frees its room."""
-    fetch(_REMOVE, (name,), prepare=True)
+    fetch(_REMOVE, {"name": name}, prepare=True)
 
 
-def _record(row: Row) -> FileRecord:
-    name, size, content_type, sha256, metadata, tags, owner_id, readers, created, charged_to = row
+def _record(row: _FileRow) -> FileRecord:
     return FileRecord(
-        name,
-        int(size),
-        content_type,
-        sha256,
-        msgspec.json.decode(metadata),
-        msgspec.json.decode(tags),
-        owner_id,
-        None if readers is None else frozenset(msgspec.json.decode(readers)),
-        datetime.fromtimestamp(float(created), UTC),
-        charged_to,
+        row.name,
+        row.size,
+        row.content_type,
+        row.sha256,
+        msgspec.json.decode(row.metadata),
+        msgspec.json.decode(row.tags),
+        row.owner_id,
+        None if row.readers is None else frozenset(msgspec.json.decode(row.readers)),
+        datetime.fromtimestamp(row.created_at, UTC),
+        row.charged_to,
     )

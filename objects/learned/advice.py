@@ -9,14 +9,17 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final, Literal
+
+from django.db.models.functions import Now
 
 from backend.kernel.json_types import Json
 from objects.core.indexes.shapes import Shape, decode
 from objects.core.names import FieldName
-from objects.database.statements import fetch
+from objects.database.orm import orm_queries
 from objects.learned import shape_counts
+from objects.learned.models import QueryShape
 from objects.sql.tables import ClassTable
 
 AdviceUse = Literal["range", "order", "place", "text"]
@@ -56,22 +59,22 @@ class Advice:
 def advice(table: ClassTable) -> list[Advice]:
     """Return the fields of slow queries that still have no index, the costliest first."""
     shape_counts.flush()
-    rows = fetch(
-        "SELECT shape, slow_calls, slow_seconds, slow_at FROM objects_query_shape"
-        " WHERE class_id = %s AND slow_calls > 0"
-        f" AND slow_at > statement_timestamp() - interval '{_KEEP_DAYS} days'",
-        (table.class_id,),
-        prepare=False,
+    slow = QueryShape.objects.filter(
+        class_id=table.class_id,
+        slow_calls__gt=0,
+        slow_at__gt=Now() - timedelta(days=_KEEP_DAYS),
     )
+    with orm_queries():
+        rows = list(slow)
     by_field: dict[tuple[str, str], Advice] = {}
-    for text, calls, seconds, at in rows:
-        shape = decode(text)
+    for row in rows:
+        shape = decode(row.shape)
         if shape is None:
             continue
         for use, name in sorted(set(unserved(table, shape))):
             direction = {"place": "2dsphere", "text": "text"}.get(use, "1")
             entry = by_field.setdefault((name, direction), Advice(name, direction))
-            entry.add(use, int(calls), float(seconds), datetime.fromisoformat(at))
+            entry.add(use, row.slow_calls, row.slow_seconds, row.slow_at)
     return sorted(by_field.values(), key=lambda entry: (-entry.seconds, entry.field))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from datetime import timedelta
 from hashlib import blake2s
 from typing import Final
 
@@ -16,20 +17,24 @@ import msgspec
 import psycopg
 from django.conf import settings
 from django.db import transaction
+from django.db.models.functions import Now
 from psycopg import errors as pg
 
 from backend.kernel.errors import ServiceError
 from backend.logs.setup import get_logger
 from objects.core.indexes.decisions import MAX_LEARNED, MAX_SHARE, Suggestion, fits
 from objects.core.indexes.shapes import IndexFields
-from objects.core.names import ClassName, FieldName
+from objects.core.names import ClassName
 from objects.database import maintenance
+from objects.database.orm import orm_queries
 from objects.database.statements import fetch
+from objects.database.time_limits import time_limits
 from objects.definitions import registry
 from objects.learned import drops, evidence
-from objects.learned.drops import quoted, renew
+from objects.learned.drops import quoted
 from objects.learned.evidence import Learned
-from objects.learned.locks import building, limits
+from objects.learned.locks import building
+from objects.learned.models import LearnedIndex
 from objects.sql.fields import column_expression, learned_column
 from objects.sql.tables import ClassTable
 
@@ -112,27 +117,26 @@ def _begin(table: ClassTable, name: str, suggestion: Suggestion) -> int | None:
         current = registry.lock(table.class_name)
         if current is None or not _is_same(table, current, suggestion.fields):
             return None
-        cost = suggestion.cost
-        rows = fetch(
-            "INSERT INTO objects_learned_index AS l (class_id, name, fields, state, shape, reason,"
-            " attempts, started_at, version, before_calls, before_seconds, scans)"
-            " VALUES (%s, %s, %s::jsonb, 'building', %s, '', 1, statement_timestamp(), 0, %s, %s,"
-            " 0)"
-            " ON CONFLICT (name) DO UPDATE SET state = 'building', shape = EXCLUDED.shape,"
-            " reason = '', attempts = l.attempts + 1, started_at = EXCLUDED.started_at,"
-            " before_calls = EXCLUDED.before_calls, before_seconds = EXCLUDED.before_seconds"
-            " WHERE l.state = 'failed' RETURNING id",
-            (
-                table.class_id,
-                name,
-                msgspec.json.encode(suggestion.fields).decode(),
-                suggestion.shape.encode(),
-                cost.calls,
-                cost.seconds,
-            ),
-            prepare=False,
-        )
-        return int(rows[0][0]) if rows else None
+        build = {
+            "state": LearnedIndex.BUILDING,
+            "shape": suggestion.shape.encode(),
+            "started_at": Now(),
+            "before_calls": suggestion.cost.calls,
+            "before_seconds": suggestion.cost.seconds,
+        }
+        # No other transaction inserts the row: its name has the id of the class, which is locked.
+        with orm_queries():
+            index = LearnedIndex.objects.select_for_update().filter(name=name).first()
+            if index is None:
+                fields = list(suggestion.fields)
+                return LearnedIndex.objects.create(
+                    class_id=table.class_id, name=name, fields=fields, attempts=1, **build
+                ).pk
+            if index.state != LearnedIndex.FAILED:
+                return None
+            attempts = index.attempts + 1
+            LearnedIndex.objects.filter(pk=index.pk).update(reason="", attempts=attempts, **build)
+            return index.pk
 
 
 def _is_same(table: ClassTable, current: ClassTable, fields: IndexFields) -> bool:
@@ -155,7 +159,7 @@ def definition(table: ClassTable, fields: IndexFields) -> str:
 
 
 def _create(table: ClassTable, name: str, fields: IndexFields) -> None:
-    with limits(BUILD_LIMIT, drops.LOCK_LIMIT):
+    with time_limits(statement=BUILD_LIMIT, lock=drops.LOCK_LIMIT):
         fetch(f"DROP INDEX CONCURRENTLY IF EXISTS {quoted(name)}", (), prepare=False)
         fetch(
             f"CREATE INDEX CONCURRENTLY {quoted(name)} ON {table.storage}"
@@ -181,26 +185,41 @@ def put_to_use(class_name: ClassName, row_id: int, seconds: float | None = None)
             table = registry.lock(class_name)
             if table is None:
                 return False
-            version = renew(table)
-            rows = fetch(
-                "UPDATE objects_learned_index l SET state = 'valid', reason = '', attempts = 0,"
-                " retry_at = NULL, build_seconds = %s, version = %s, scans = 0,"
-                " built_at = statement_timestamp(), used_at = statement_timestamp(),"
-                " checked_at = statement_timestamp()"
-                " WHERE id = %s AND state = 'building' AND class_id = %s RETURNING fields",
-                (seconds, version, row_id, table.class_id),
-                prepare=False,
-            )
-            if not rows:
+            version = registry.renew_locked(table)
+            fields = _set_valid(row_id, table.class_id, version, seconds)
+            if fields is None:
                 transaction.set_rollback(True)
                 return False
-            names = [FieldName(name) for name, _ in msgspec.json.decode(rows[0][0])]
-            evidence.restart(table.class_id, names, version)
+            evidence.restart(table.class_id, [name for name, _ in fields], version)
     except ServiceError as error:
         log.info("an index that is built has to wait", reason=error.message)
         return False
     registry.forget(class_name)
     return True
+
+
+@orm_queries()
+def _set_valid(
+    row_id: int, class_id: int, version: int, seconds: float | None
+) -> IndexFields | None:
+    """Mark an index as valid, and return its fields; None if it is no longer being built."""
+    now = Now()
+    row = LearnedIndex.objects.filter(pk=row_id, state=LearnedIndex.BUILDING, class_id=class_id)
+    is_set = row.update(
+        state=LearnedIndex.VALID,
+        reason="",
+        attempts=0,
+        retry_at=None,
+        build_seconds=seconds,
+        version=version,
+        scans=0,
+        built_at=now,
+        used_at=now,
+        checked_at=now,
+    )
+    if not is_set:
+        return None
+    return evidence.index_fields(LearnedIndex.objects.get(pk=row_id).fields)
 
 
 def _has_room(estimated: float) -> bool:
@@ -236,14 +255,15 @@ def _fail(row_id: int, reason: str, seconds: int | None) -> None:
     """Store why there is no index. In maintenance mode nothing is stored; ``tidy`` does it then."""
     log.warning("an index isn't built", index_id=row_id, reason=reason)
     try:
-        fetch(
-            "UPDATE objects_learned_index SET state = 'failed', reason = %s, retry_at ="
-            " statement_timestamp() + make_interval(secs => COALESCE(%s::float8,"
-            f" least({_DAY}, {_FIRST_PAUSE} * power(2, least(attempts, 16) - 1))))"
-            f" WHERE id = %s AND {maintenance.guard()}",
-            (reason, seconds, row_id),
-            prepare=False,
-        )
+        with maintenance.writing(), orm_queries():
+            index = LearnedIndex.objects.select_for_update().filter(pk=row_id).first()
+            if index is None:
+                return
+            pause = min(_DAY, _FIRST_PAUSE * 2 ** (min(index.attempts, 16) - 1))
+            retry_at = Now() + timedelta(seconds=pause if seconds is None else seconds)
+            LearnedIndex.objects.filter(pk=row_id).update(
+                state=LearnedIndex.FAILED, reason=reason, retry_at=retry_at
+            )
     except ServiceError as error:
         log.warning("that is stored by the next run", index_id=row_id, error=error.message)
 

@@ -7,10 +7,12 @@ at once (an old transaction, a process that ended) is dropped by ``upkeep.tidy``
 from __future__ import annotations
 
 from collections.abc import Collection
+from datetime import timedelta
 from typing import Final
 
 import psycopg
 from django.db import connection
+from django.db.models.functions import Now
 from psycopg import sql
 
 from backend.kernel.errors import ServiceError
@@ -18,12 +20,16 @@ from backend.logs.setup import get_logger
 from objects.core.indexes.shapes import is_part_of
 from objects.core.names import ClassName, FieldName
 from objects.core.schema.definition import IndexDeclaration
-from objects.database import maintenance
+from objects.database import catalog, maintenance
+from objects.database.catalog import PartitionIndex
+from objects.database.orm import orm_queries
 from objects.database.statements import fetch
+from objects.database.time_limits import time_limits
 from objects.definitions import registry
+from objects.definitions.models import GENERIC_TABLE
 from objects.learned import evidence
 from objects.learned.evidence import Learned
-from objects.learned.locks import limits
+from objects.learned.models import LearnedIndex
 from objects.sql.tables import ClassTable
 
 NAME: Final = r"^objects_auto_[0-9]+_[0-9a-f]{16}$"
@@ -41,7 +47,7 @@ def drop_from_database(name: str) -> bool:
     Outside of a transaction it blocks no other session.
     """
     concurrently = "" if connection.in_atomic_block else "CONCURRENTLY"
-    with limits(_DROP_LIMIT, LOCK_LIMIT):
+    with time_limits(statement=_DROP_LIMIT, lock=LOCK_LIMIT):
         try:
             fetch(f"DROP INDEX {concurrently} IF EXISTS {quoted(name)}", (), prepare=False)
         except (ServiceError, psycopg.Error) as error:
@@ -113,7 +119,7 @@ def _release_all(class_name: ClassName, indexes: list[Learned]) -> None:
 def _drop_at_any_rate(name: str) -> None:
     """As ``drop_from_database``, however long it takes. Raises what PostgreSQL refuses it for."""
     concurrently = "" if connection.in_atomic_block else "CONCURRENTLY"
-    with limits(0, 0):
+    with time_limits(statement=0, lock=0):
         fetch(f"DROP INDEX {concurrently} IF EXISTS {quoted(name)}", (), prepare=False)
 
 
@@ -121,43 +127,21 @@ def _release(
     table: ClassTable, indexes: list[Learned], reason: str, retry_days: int | None
 ) -> None:
     """Take indexes from the locked class, with a new version."""
-    ids = [index.id for index in indexes]
-    if retry_days is None:
-        fetch("DELETE FROM objects_learned_index WHERE id = ANY(%s)", (ids,), prepare=False)
-    else:
-        fetch(
-            "UPDATE objects_learned_index SET state = 'failed', reason = %s, retry_at ="
-            " statement_timestamp() + make_interval(days => %s) WHERE id = ANY(%s)",
-            (reason, retry_days, ids),
-            prepare=False,
-        )
+    rows = LearnedIndex.objects.filter(pk__in=[index.id for index in indexes])
+    with orm_queries():
+        if retry_days is None:
+            rows.delete()
+        else:
+            retry_at = Now() + timedelta(days=retry_days)
+            rows.update(state=LearnedIndex.FAILED, reason=reason, retry_at=retry_at)
     if any(index.state == "valid" for index in indexes):
         names = {name for index in indexes for name, _ in index.fields}
-        evidence.restart(table.class_id, names, renew(table))
+        evidence.restart(table.class_id, names, registry.renew_locked(table))
 
 
-def leftovers() -> list[tuple[str, bool]]:
+def leftovers() -> list[PartitionIndex]:
     """Return the learned indexes that the database has, with whether each can be used."""
-    rows = fetch(
-        "SELECT c.relname, i.indisvalid FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid"
-        " JOIN pg_inherits p ON p.inhrelid = i.indrelid"
-        f" WHERE p.inhparent = 'objects_object'::regclass AND c.relname ~ '{NAME}' ORDER BY 1",
-        (),
-        prepare=False,
-    )
-    return [(name, is_valid == "t") for name, is_valid in rows]
-
-
-def renew(table: ClassTable) -> int:
-    """Give a locked class a new version, so that every process reads its indexes again."""
-    rows = fetch(
-        "UPDATE objects_class SET version = nextval('objects_class_version') WHERE id = %s"
-        " RETURNING version",
-        (table.class_id,),
-        prepare=False,
-    )
-    registry.forget(table.class_name)
-    return int(rows[0][0])
+    return catalog.partition_indexes(GENERIC_TABLE, NAME)
 
 
 def quoted(name: str) -> str:

@@ -4,15 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Final
+from datetime import UTC, datetime, timedelta
+from functools import reduce
+from operator import or_
+from typing import Any, Final
 
-import msgspec
+from django.db.models import (
+    BigIntegerField,
+    Case,
+    DurationField,
+    Exists,
+    F,
+    Func,
+    OuterRef,
+    Q,
+    QuerySet,
+    Value,
+    When,
+    Window,
+)
+from django.db.models.functions import Now, RowNumber
 
 from objects.core.indexes.decisions import Cost, Suggestion, Trial, suggestions
 from objects.core.indexes.shapes import IndexFields, Shape, decode
 from objects.core.names import FieldName
-from objects.database.statements import Row, fetch
+from objects.database import catalog
+from objects.database.catalog import IndexState, TableSize
+from objects.database.orm import orm_queries
+from objects.definitions.models import ObjectClass
+from objects.learned.models import LearnedIndex, QueryShape
 from objects.sql.fields import learned_expression
 from objects.sql.tables import ClassTable
 
@@ -20,6 +40,7 @@ MAX_SHAPES: Final = 100
 """Shapes of a class that the upkeep leaves; those that cost least go first."""
 MAX_FAILED: Final = 32
 KEEP_DAYS: Final = 14
+_WINDOW: Final = timedelta(days=1)
 _SAMPLE: Final = 500  # objects
 _ENTRY: Final = 28
 """Bytes of an index entry without its fields: header, pointer, objectId."""
@@ -47,101 +68,109 @@ class ShapeCost:
     last_at: datetime
 
 
-_SHAPES: Final = """
-SELECT shape, version, window_start > statement_timestamp() - interval '1 day',
-       window_calls, window_seconds, window_results, calls, seconds, results, before_calls,
-       before_seconds, extract(epoch FROM last_at)
-FROM objects_query_shape WHERE class_id = %s ORDER BY window_seconds + seconds DESC, id
-"""
-
-
+@orm_queries()
 def shapes(class_id: int) -> list[ShapeCost]:
     """Return the shapes of the queries of a class, the costliest first."""
-    costs = []
-    for row in fetch(_SHAPES, (class_id,), prepare=False):
-        shape = decode(row[0])
-        if shape is None:
-            continue
-        recent = _cost(row[3:6]) if row[2] == "t" else Cost()
-        before = Cost(int(row[9]), float(row[10]))
-        costs.append(ShapeCost(shape, int(row[1]), recent, _cost(row[6:9]), before, _time(row[11])))
-    return costs
+    rows = (
+        QueryShape.objects.filter(class_id=class_id)
+        .annotate(is_recent=Q(window_start__gt=Now() - _WINDOW))
+        .order_by((F("window_seconds") + F("seconds")).desc(), "pk")
+    )
+    return [
+        ShapeCost(
+            shape,
+            row.version,
+            Cost(row.window_calls, row.window_seconds, row.window_results)
+            if row.is_recent
+            else Cost(),
+            Cost(row.calls, row.seconds, row.results),
+            Cost(row.before_calls, row.before_seconds),
+            row.last_at,
+        )
+        for row in rows
+        if (shape := decode(row.shape)) is not None
+    ]
 
 
-def _cost(row: Row) -> Cost:
-    return Cost(int(row[0]), float(row[1]), int(row[2]))
-
-
-def _time(epoch: str) -> datetime:
-    return datetime.fromtimestamp(float(epoch), UTC)
-
-
+@orm_queries()
 def restart(class_id: int, fields: Iterable[FieldName], version: int) -> None:
     """Count the queries that read one of these fields from this version of the class on.
 
     For the transaction that gives the class the version, after its indexes have changed.
     """
-    fetch(
-        "UPDATE objects_query_shape SET version = %s, before_calls = CASE WHEN calls > 0 THEN calls"
-        " ELSE before_calls END, before_seconds = CASE WHEN calls > 0 THEN seconds"
-        " ELSE before_seconds END, calls = 0, seconds = 0, results = 0, window_calls = 0,"
-        " window_seconds = 0, window_results = 0, window_start = statement_timestamp()"
-        " WHERE class_id = %s AND (SELECT bool_or(shape LIKE '%%' || f || '%%')"
-        " FROM unnest(%s::text[]) f)",
-        (version, class_id, [_pattern(name) for name in sorted(fields)]),
-        prepare=False,
+    # Also the end of a longer name: that only means counting from here on again.
+    reads = [Q(shape__contains=f'{name}"') for name in sorted(fields)]
+    if not reads:
+        return
+    has_calls = Q(calls__gt=0)
+    QueryShape.objects.filter(reduce(or_, reads), class_id=class_id).update(
+        version=version,
+        before_calls=Case(When(has_calls, then=F("calls")), default=F("before_calls")),
+        before_seconds=Case(When(has_calls, then=F("seconds")), default=F("before_seconds")),
+        calls=0,
+        seconds=0,
+        results=0,
+        **_new_window(),
     )
 
 
+@orm_queries()
 def forget_recent(class_id: int) -> None:
     """Let the queries of a class count again for what to build, after its indexes have changed."""
-    fetch(
-        "UPDATE objects_query_shape SET window_calls = 0, window_seconds = 0, window_results = 0,"
-        " window_start = statement_timestamp() WHERE class_id = %s",
-        (class_id,),
-        prepare=False,
-    )
+    QueryShape.objects.filter(class_id=class_id).update(**_new_window())
 
 
-def _pattern(name: str) -> str:
-    # Also the end of a longer name: that only means counting from here on again.
-    return name.replace("_", r"\_") + '"'
+def _new_window() -> dict[str, Any]:
+    return {"window_start": Now(), "window_calls": 0, "window_seconds": 0, "window_results": 0}
 
 
+@orm_queries()
 def forget_shapes(class_id: int | None = None) -> int:
     """Forget what queries of the class, or of all classes, cost; how many shapes that were."""
-    rows = fetch(
-        "DELETE FROM objects_query_shape WHERE %s::bigint IS NULL OR class_id = %s RETURNING 1",
-        (class_id, class_id),
-        prepare=False,
-    )
-    return len(rows)
+    rows = QueryShape.objects.all()
+    if class_id is not None:
+        rows = rows.filter(class_id=class_id)
+    deleted, _ = rows.delete()
+    return deleted
 
 
+def classes_to_serve(calls: int, seconds: float) -> list[int]:
+    """Return the ids of classes with a shape that costs so much in its window, at least."""
+    rows = QueryShape.objects.filter(window_calls__gte=calls, window_seconds__gte=seconds)
+    with orm_queries():
+        return list(rows.values_list("class_id", flat=True).distinct())
+
+
+@orm_queries()
 def trim() -> None:
     """Remove query shapes that are no longer used, and the cheapest beyond the limit."""
-    for statement in _TRIM:
-        fetch(statement, (), prepare=False)
+    too_old = Now() - timedelta(days=KEEP_DAYS)
+    has_class = Exists(ObjectClass.objects.filter(pk=OuterRef("class_id")))
+    failed = LearnedIndex.objects.filter(state=LearnedIndex.FAILED)
+    QueryShape.objects.filter(Q(last_at__lt=too_old) | ~has_class).delete()
+    _cheapest_shapes().delete()
+    LearnedIndex.objects.filter(~has_class).delete()
+    failed.filter(retry_at__lt=too_old).delete()
+    by_age = Window(RowNumber(), partition_by="class_id", order_by=F("started_at").desc())
+    beyond = failed.annotate(place=by_age).filter(place__gt=MAX_FAILED)
+    LearnedIndex.objects.filter(pk__in=beyond.values("pk")).delete()
 
 
-_TRIM: Final = (
-    "DELETE FROM objects_query_shape s WHERE"
-    f" last_at < statement_timestamp() - interval '{KEEP_DAYS} days'"
-    " OR NOT EXISTS (SELECT FROM objects_class c WHERE c.id = s.class_id)",
-    "DELETE FROM objects_query_shape WHERE id IN (SELECT id FROM (SELECT id, row_number() OVER"
-    " (PARTITION BY class_id ORDER BY slow_seconds + CASE WHEN window_start >"
-    " statement_timestamp() - interval '1 day' THEN window_seconds ELSE 0 END DESC, last_at DESC)"
-    " AS place"
-    " FROM objects_query_shape s WHERE NOT EXISTS (SELECT FROM objects_learned_index l"
-    " WHERE l.class_id = s.class_id AND l.shape = s.shape AND l.state <> 'failed')) r"
-    f" WHERE place > {MAX_SHAPES})",
-    "DELETE FROM objects_learned_index l WHERE"
-    " NOT EXISTS (SELECT FROM objects_class c WHERE c.id = l.class_id)"
-    f" OR state = 'failed' AND retry_at < statement_timestamp() - interval '{KEEP_DAYS} days'",
-    "DELETE FROM objects_learned_index WHERE id IN (SELECT id FROM (SELECT id, row_number() OVER"
-    " (PARTITION BY class_id ORDER BY started_at DESC) AS place"
-    f" FROM objects_learned_index WHERE state = 'failed') r WHERE place > {MAX_FAILED})",
-)
+def _cheapest_shapes() -> QuerySet[QueryShape]:
+    """Those beyond the limit of each class, which no index was built for."""
+    served = LearnedIndex.objects.filter(
+        class_id=OuterRef("class_id"), shape=OuterRef("shape")
+    ).exclude(state=LearnedIndex.FAILED)
+    recent = Case(
+        When(window_start__gt=Now() - _WINDOW, then=F("window_seconds")), default=Value(0.0)
+    )
+    by_cost = Window(
+        RowNumber(),
+        partition_by="class_id",
+        order_by=[(F("slow_seconds") + recent).desc(), F("last_at").desc()],
+    )
+    ranked = QueryShape.objects.filter(~Exists(served)).annotate(place=by_cost)
+    return QueryShape.objects.filter(pk__in=ranked.filter(place__gt=MAX_SHAPES).values("pk"))
 
 
 # -- Learned indexes ------------------------------------------------------------------------------
@@ -182,46 +211,47 @@ class Learned:
         return (datetime.now(UTC) - self.built_at).total_seconds()
 
 
-_LEARNED: Final = """
-SELECT l.id, l.class_id, l.name, l.fields, l.state, l.shape, l.reason, l.attempts,
-       COALESCE(l.retry_at <= statement_timestamp(), true), l.version, l.before_calls,
-       l.before_seconds, l.build_seconds, extract(epoch FROM l.built_at), l.scans,
-       extract(epoch FROM l.used_at), pg_relation_size(i.indexrelid), i.indisvalid,
-       COALESCE(pg_stat_get_numscans(i.indexrelid), 0)
-FROM objects_learned_index l LEFT JOIN pg_index i ON i.indexrelid = to_regclass(l.name)
-WHERE %s::bigint IS NULL OR l.class_id = %s
-ORDER BY l.class_id, l.id
-"""
-
-
 def learned(class_id: int | None = None) -> list[Learned]:
     """Return the learned indexes of the class, or of all classes, in every state."""
-    return [_learned(row) for row in fetch(_LEARNED, (class_id, class_id), prepare=False)]
+    may_retry = Q(retry_at=None) | Q(retry_at__lte=Now())
+    rows = LearnedIndex.objects.annotate(may_retry=may_retry).order_by("class_id", "pk")
+    if class_id is not None:
+        rows = rows.filter(class_id=class_id)
+    with orm_queries():
+        indexes = list(rows)
+    states = catalog.index_states([index.name for index in indexes])
+    return [_learned(index, index.may_retry, states.get(index.name)) for index in indexes]
 
 
-def _learned(row: Row) -> Learned:
+def _learned(row: LearnedIndex, may_retry: bool, state: IndexState | None) -> Learned:
     return Learned(
-        id=int(row[0]),
-        class_id=int(row[1]),
-        name=row[2],
-        fields=tuple((FieldName(name), way) for name, way in msgspec.json.decode(row[3])),
-        state=row[4],
-        shape=decode(row[5]) or Shape(()),
-        reason=row[6],
-        attempts=int(row[7]),
-        may_retry=row[8] == "t",
-        version=int(row[9]),
-        before=Cost(int(row[10]), float(row[11])),
-        build_seconds=None if row[12] is None else float(row[12]),
-        built_at=None if row[13] is None else _time(row[13]),
-        scans=int(row[14]),
-        used_at=None if row[15] is None else _time(row[15]),
-        size=None if row[16] is None else int(row[16]),
-        is_valid=row[17] == "t",
-        scans_now=int(row[18]),
+        id=row.pk,
+        class_id=row.class_id,
+        name=row.name,
+        fields=index_fields(row.fields),
+        state=row.state,
+        shape=decode(row.shape) or Shape(()),
+        reason=row.reason,
+        attempts=row.attempts,
+        may_retry=may_retry,
+        version=row.version,
+        before=Cost(row.before_calls, row.before_seconds),
+        build_seconds=row.build_seconds,
+        built_at=row.built_at,
+        scans=row.scans,
+        used_at=row.used_at,
+        size=state.size if state else None,
+        is_valid=state is not None and state.is_valid,
+        scans_now=state.scans if state else 0,
     )
 
 
+def index_fields(stored: Iterable[tuple[str, Any]]) -> IndexFields:
+    """Return the fields of a learned index as its row has them."""
+    return tuple((FieldName(name), direction) for name, direction in stored)
+
+
+@orm_queries()
 def note_use() -> None:
     """Store when each learned index was used last, by the counters of PostgreSQL.
 
@@ -229,69 +259,54 @@ def note_use() -> None:
     in which nobody read the counters (a service that was stopped, an archive that was restored)
     don't count as unused.
     """
-    fetch(
-        "UPDATE objects_learned_index SET used_at = used_at + CASE WHEN checked_at <"
-        " statement_timestamp() - interval '1 hour' THEN statement_timestamp() - checked_at"
-        " ELSE interval '0' END, checked_at = statement_timestamp() WHERE state = 'valid'"
-        " AND COALESCE(checked_at < statement_timestamp() - interval '10 minutes', true)",
-        (),
-        prepare=False,
+    now = Now()
+    unread = Case(
+        When(checked_at__lt=now - timedelta(hours=1), then=now - F("checked_at")),
+        default=Value(timedelta(0)),
+        output_field=DurationField(),
     )
-    fetch(
-        "UPDATE objects_learned_index l SET scans = s.idx_scan, used_at = CASE"
-        " WHEN s.idx_scan > l.scans OR (s.idx_scan < l.scans AND s.idx_scan > 0)"
-        " THEN statement_timestamp() ELSE l.used_at END"
-        " FROM pg_stat_user_indexes s WHERE s.indexrelid = to_regclass(l.name)"
-        " AND s.idx_scan <> l.scans",
-        (),
-        prepare=False,
+    LearnedIndex.objects.filter(
+        Q(checked_at=None) | Q(checked_at__lt=now - timedelta(minutes=10)),
+        state=LearnedIndex.VALID,
+    ).update(used_at=F("used_at") + unread, checked_at=now)
+    counter = Func(
+        Func("name", function="to_regclass"),
+        function="pg_stat_get_numscans",
+        output_field=BigIntegerField(),
+    )
+    counted = LearnedIndex.objects.annotate(counter=counter)
+    counted.filter(Q(counter__gt=F("scans")) | Q(counter__lt=F("scans"))).update(
+        scans=F("counter"),
+        used_at=Case(
+            When(Q(counter__gt=F("scans")) | Q(counter__gt=0), then=now), default=F("used_at")
+        ),
     )
 
 
 # -- Suggestions ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Size:
-    """Objects of a class, about, and the bytes that they take without indexes."""
-
-    rows: float
-    size: int
-
-
-def size_of(table: ClassTable) -> Size:
+def size_of(table: ClassTable) -> TableSize:
     """Return the size of a class by PostgreSQL's statistics."""
-    rows = fetch(
-        "SELECT greatest(c.reltuples, pg_stat_get_live_tuples(c.oid)), pg_table_size(c.oid)"
-        " FROM pg_class c WHERE c.oid = to_regclass(%s)",
-        (table.storage,),
-        prepare=False,
-        is_read=True,
-    )
-    return Size(float(rows[0][0]), int(rows[0][1])) if rows else Size(0, 0)
+    return catalog.table_size(table.storage)
 
 
 def estimated_size(table: ClassTable, fields: IndexFields, rows: float) -> float:
     """Bytes that an index on these fields will have, by some objects of the class."""
-    widths = [
-        f"avg(pg_column_size({learned_expression(table, name)}))"
-        for name, direction in fields
-        if direction != "2dsphere"
+    expressions = [
+        learned_expression(table, name) for name, direction in fields if direction != "2dsphere"
     ]
-    if not widths:
+    if not expressions:
         return rows * _PLACE * _FILL
-    sums = " + ".join(f"COALESCE({width}, 0)" for width in widths)
-    sample = fetch(
-        f"SELECT {sums} FROM (SELECT * FROM {table.storage} LIMIT {_SAMPLE}) s", (), prepare=False
-    )
-    return rows * (_ENTRY + float(sample[0][0])) * _FILL
+    size = catalog.average_size(table.storage, expressions, _SAMPLE)
+    return rows * (_ENTRY + size) * _FILL
 
 
 def suggestions_for(
     table: ClassTable,
     costs: Sequence[ShapeCost],
     indexes: Sequence[Learned],
-    size: Size | None = None,
+    size: TableSize | None = None,
 ) -> list[Suggestion]:
     """Return the indexes that queries of the class would be faster with, the most valuable first.
 

@@ -1,4 +1,4 @@
-"""Who may build indexes when: advisory locks of PostgreSQL, and limits of time.
+"""Who may build indexes when: advisory locks of PostgreSQL.
 
 One process at a time looks after learned indexes (``only_run``). An index of a class is built under
 a lock of the class (``building``); changes of the class's fields hold the same lock, shared,
@@ -12,25 +12,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-import psycopg
 from django.db import connection
 
 from backend.kernel.connections.advisory_locks import INDEX_UPKEEP, AdvisoryLock, index_build
-from backend.kernel.errors import ServiceError, Timeout
-from objects.database import locks
-from objects.database.statements import fetch
+from backend.kernel.errors import Timeout
+from objects.database import catalog, locks
 from objects.sql.tables import ClassTable
 
 _STOP_LIMIT: Final = 15.0  # seconds
 _POLL: Final = 0.05
-# Only what takes long is ended: storing why there is no index goes on.
-_CANCEL: Final = """
-SELECT pg_cancel_backend(a.pid) FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
-WHERE l.locktype = 'advisory' AND l.granted AND l.mode = 'ExclusiveLock'
-AND (l.classid, l.objid, l.objsubid) = (%s, %s, 2)
-AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-AND a.state = 'active' AND a.query ~ '^(CREATE|DROP) INDEX CONCURRENTLY|^ANALYZE'
-"""
 
 
 @contextmanager
@@ -66,7 +56,8 @@ def stopped(table: ClassTable) -> Iterator[None]:
     while not try_shared(lock):
         if time.monotonic() >= end:
             raise Timeout("An index of the class is being built; try again.")
-        fetch(_CANCEL, lock.parameters, prepare=False)
+        # Storing why there is no index goes on.
+        catalog.cancel_index_builds(lock)
         time.sleep(_POLL)
     try:
         yield
@@ -77,21 +68,3 @@ def stopped(table: ClassTable) -> Iterator[None]:
 
 def _try_lock_shared(lock: AdvisoryLock) -> bool:
     return locks.try_lock(lock, shared=True)
-
-
-@contextmanager
-def limits(statement: int, lock: int) -> Iterator[None]:
-    """Limits of time in milliseconds for the statements of the block, outside of transactions."""
-    if connection.in_atomic_block:
-        yield
-        return
-    try:
-        fetch("SELECT set_config('statement_timeout', %s, false)", (str(statement),), prepare=False)
-        fetch("SELECT set_config('lock_timeout', %s, false)", (str(lock),), prepare=False)
-        yield
-    finally:
-        try:
-            fetch("RESET statement_timeout", (), prepare=False)
-            fetch("RESET lock_timeout", (), prepare=False)
-        except (ServiceError, psycopg.Error):
-            connection.close()  # which ends the limits, too

@@ -10,11 +10,13 @@ from backend.kernel.errors import InvalidQuery
 from backend.settings.conf import service_settings
 from objects.core.indexes.decisions import Cost, Suggestion
 from objects.core.indexes.shapes import IndexFields
-from objects.database import maintenance
-from objects.database.statements import fetch
+from objects.database import catalog, maintenance
+from objects.database.catalog import TableSize
+from objects.database.orm import orm_queries
 from objects.definitions import indexes
 from objects.learned import builds, drops, evidence, locks, shape_counts
-from objects.learned.evidence import Learned, Size
+from objects.learned.evidence import Learned
+from objects.learned.models import LearnedIndex
 from objects.sql.tables import ClassTable
 
 DROPPED_DAYS = 7
@@ -62,7 +64,7 @@ class SuggestionView:
 class Overview:
     """The indexes of a class. ``suggestions`` are empty with ``AUTO_INDEX=off``."""
 
-    size: Size
+    size: TableSize
     declared: list[Declared]
     learned: list[LearnedView]
     suggestions: list[SuggestionView]
@@ -107,7 +109,7 @@ def overview(table: ClassTable) -> Overview:
 
 
 def _suggestions(
-    table: ClassTable, learned: Sequence[Learned], size: Size | None = None
+    table: ClassTable, learned: Sequence[Learned], size: TableSize | None = None
 ) -> list[Suggestion]:
     if service_settings.AUTO_INDEX == "off":
         return []
@@ -117,13 +119,8 @@ def _suggestions(
 def _declared(table: ClassTable) -> list[Declared]:
     declared = list(table.schema.index_declarations.values())
     names = [indexes.index_name(table, index) for index in declared]
-    rows = fetch(
-        "SELECT c.relname, pg_relation_size(c.oid) FROM pg_class c"
-        " JOIN pg_index i ON i.indexrelid = c.oid WHERE c.relname = ANY(%s) AND i.indisvalid",
-        (names,),
-        prepare=False,
-    )
-    sizes = {name: int(size) for name, size in rows}
+    states = catalog.index_states(names).values()
+    sizes = {state.name: state.size for state in states if state.is_valid}
     return [
         Declared(index.name, fields_text(index.fields), index.unique, sizes.get(name))
         for index, name in zip(declared, names, strict=True)
@@ -179,11 +176,9 @@ def forget(table: ClassTable) -> int:
     Indexes that are valid stay. Raises ``UnderMaintenance``.
     """
     with maintenance.writing():
-        fetch(
-            "DELETE FROM objects_learned_index WHERE class_id = %s AND state = 'failed'",
-            (table.class_id,),
-            prepare=False,
-        )
+        with orm_queries():
+            failed = LearnedIndex.objects.filter(state=LearnedIndex.FAILED)
+            failed.filter(class_id=table.class_id).delete()
         return evidence.forget_shapes(table.class_id)
 
 

@@ -10,8 +10,9 @@ from backend.settings.conf import service_settings
 from objects.core.indexes.decisions import MIN_CALLS, MIN_SECONDS, verdict
 from objects.core.names import ClassName, Subject
 from objects.database import maintenance
-from objects.database.statements import fetch
+from objects.database.orm import orm_queries
 from objects.definitions import registry
+from objects.definitions.models import ObjectClass
 from objects.learned import builds, drops, evidence, locks
 from objects.learned.evidence import Learned
 from objects.sql.tables import ClassTable
@@ -92,21 +93,16 @@ def is_unused(index: Learned, now: datetime | None = None) -> bool:
 
 def _table(class_id: int) -> ClassTable | None:
     """Return the class of this id, without reading all classes: there may be thousands."""
-    rows = fetch("SELECT name FROM objects_class WHERE id = %s", (class_id,), prepare=False)
-    return registry.find(ClassName(Subject(rows[0][0]))) if rows else None
+    with orm_queries():
+        name = ObjectClass.objects.filter(pk=class_id).values_list("name", flat=True).first()
+    return registry.find(ClassName(Subject(name))) if name is not None else None
 
 
 def build_next() -> bool:
     """Build the index that saves most time, of all classes; return whether one was built."""
     best = None
-    rows = fetch(
-        "SELECT DISTINCT class_id FROM objects_query_shape"
-        " WHERE window_calls >= %s AND window_seconds >= %s",
-        (MIN_CALLS, MIN_SECONDS),
-        prepare=False,
-    )
-    for (class_id,) in rows:
-        table = _table(int(class_id))
+    for class_id in evidence.classes_to_serve(MIN_CALLS, MIN_SECONDS):
+        table = _table(class_id)
         if table is None:
             continue
         costs = evidence.shapes(table.class_id)

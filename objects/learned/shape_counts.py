@@ -136,14 +136,15 @@ INSERT INTO objects_query_shape AS s (
 SELECT e.class_id, e.digest, e.shape, e.version, e.calls, e.seconds, e.results, 0, 0,
        statement_timestamp(), e.calls, e.seconds, e.results, e.slow_calls, e.slow_seconds,
        CASE WHEN e.slow_calls > 0 THEN statement_timestamp() END, statement_timestamp()
-FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::bigint[], %s::bigint[], %s::float8[],
-            %s::bigint[], %s::bigint[], %s::float8[])
+FROM unnest(%(class_ids)s::bigint[], %(digests)s::text[], %(shapes)s::text[],
+            %(versions)s::bigint[], %(calls)s::bigint[], %(seconds)s::float8[],
+            %(results)s::bigint[], %(slow_calls)s::bigint[], %(slow_seconds)s::float8[])
      AS e (class_id, digest, shape, version, calls, seconds, results, slow_calls, slow_seconds)
 JOIN objects_class c ON c.id = e.class_id
 WHERE {guard} AND (
     EXISTS (SELECT FROM objects_query_shape o
             WHERE o.class_id = e.class_id AND o.digest = e.digest)
-    OR (SELECT count(*) FROM objects_query_shape o WHERE o.class_id = e.class_id) < %s)
+    OR (SELECT count(*) FROM objects_query_shape o WHERE o.class_id = e.class_id) < %(most)s)
 ORDER BY e.class_id, e.digest
 ON CONFLICT (class_id, digest) DO UPDATE SET
     calls = s.calls + CASE WHEN EXCLUDED.version >= s.version THEN EXCLUDED.calls ELSE 0 END,
@@ -195,21 +196,20 @@ def flush() -> bool:
 
 
 def _add_to_database(counts: dict[_Key, _Count]) -> None:
-    rows = []
-    for (class_id, shape), count in counts.items():
-        text = Shape(*shape).encode()
-        digest = blake2s(text.encode(), digest_size=16).hexdigest()
-        rows.append((class_id, digest, text, count))
-    totals = [
-        [count.version for *_, count in rows],
-        [count.calls for *_, count in rows],
-        [count.seconds for *_, count in rows],
-        [count.results for *_, count in rows],
-        [count.slow_calls for *_, count in rows],
-        [count.slow_seconds for *_, count in rows],
-    ]
-    keys = [[row[place] for row in rows] for place in range(3)]
-    fetch(_ADD.format(guard=maintenance.guard()), (*keys, *totals, MAX_OF_CLASS), prepare=False)
+    shapes = [Shape(*shape).encode() for _, shape in counts]
+    params = {
+        "class_ids": [class_id for class_id, _ in counts],
+        "digests": [blake2s(shape.encode(), digest_size=16).hexdigest() for shape in shapes],
+        "shapes": shapes,
+        "versions": [count.version for count in counts.values()],
+        "calls": [count.calls for count in counts.values()],
+        "seconds": [count.seconds for count in counts.values()],
+        "results": [count.results for count in counts.values()],
+        "slow_calls": [count.slow_calls for count in counts.values()],
+        "slow_seconds": [count.slow_seconds for count in counts.values()],
+        "most": MAX_OF_CLASS,
+    }
+    fetch(_ADD.format(guard=maintenance.guard()), params, prepare=False)
 
 
 def _put_back(counts: dict[_Key, _Count]) -> None:

@@ -39,6 +39,14 @@ MOST_BYTES: Final = 64 * 1024
 
 _PURPOSE: Final = "objects.replays.answer"
 _AT_ONCE: Final = 1000
+# SQL: the ORM's upsert opens a transaction, two round trips more for each request.
+_KEEP: Final = """
+INSERT INTO objects_kept_answer (key, fingerprint, answer, expires_at)
+VALUES (%(key)s, %(fingerprint)s, %(answer)s,
+        statement_timestamp() + make_interval(secs => %(seconds)s))
+ON CONFLICT (key) DO UPDATE SET fingerprint = excluded.fingerprint,
+    answer = excluded.answer, expires_at = excluded.expires_at
+"""
 
 
 class StillRunning(DuplicateRequest):
@@ -129,15 +137,13 @@ def _keep(request: IdentifiedRequest, answered: StoredResponse) -> None:
     sealed = None
     if service_settings.IDEMPOTENCY == "replay" and len(answered.body) <= MOST_BYTES:
         sealed = cipher(_PURPOSE).encrypt(msgspec.json.encode(answered)).decode()
-    # SQL: the ORM's upsert opens a transaction, two round trips more for each request.
-    fetch(
-        "INSERT INTO objects_kept_answer (key, fingerprint, answer, expires_at)"
-        " VALUES (%s, %s, %s, statement_timestamp() + make_interval(secs => %s))"
-        " ON CONFLICT (key) DO UPDATE SET fingerprint = excluded.fingerprint,"
-        " answer = excluded.answer, expires_at = excluded.expires_at",
-        (request.key, request.fingerprints[0], sealed, service_settings.IDEMPOTENCY_TTL),
-        prepare=True,
-    )
+    params = {
+        "key": request.key,
+        "fingerprint": request.fingerprints[0],
+        "answer": sealed,
+        "seconds": service_settings.IDEMPOTENCY_TTL,
+    }
+    fetch(_KEEP, params, prepare=True)
 
 
 def remove_expired_answers() -> int:

@@ -23,17 +23,17 @@ from backend.kernel.json_types import Json, Wire
 from backend.kernel.principal import Principal
 from backend.settings.conf import service_settings
 from objects.access.policy import MASTER_ONLY_CLASSES
-from objects.changes.capture import is_wanted
+from objects.changes.interest import is_wanted
 from objects.core.access.class_permissions import Action, default_permissions
 from objects.core.names import ClassName, FieldName, check_class_name
 from objects.core.schema.changes import SchemaChange, change_schema, new_schema
 from objects.core.schema.definition import IndexDeclaration
 from objects.database import maintenance
-from objects.database.statements import fetch
 from objects.definitions import indexes, registry
 from objects.learned import drops, evidence, locks
 from objects.rules import rules_of
 from objects.sql.tables import ClassTable
+from objects.storage import contents
 
 
 def all_schemas(principal: Principal) -> list[Wire]:
@@ -225,17 +225,8 @@ def _remove_failed_index(class_name: ClassName, index: IndexDeclaration) -> None
 def _remove_fields(table: ClassTable, changed: SchemaChange) -> None:
     """Delete removed fields from all objects, while writers are locked out."""
     _check_not_columns(table, changed.removed_fields)
-    _keep_writers_out(table)
-    fetch(
-        f"UPDATE {table.relation} SET data = data - %s::text[] WHERE data ?| %s::text[]",
-        (list(changed.removed_fields), list(changed.removed_fields)),
-        prepare=False,
-    )
-    fetch(
-        "DELETE FROM objects_relation WHERE class_id = %s AND key = ANY(%s)",
-        (table.class_id, list(changed.removed_fields)),
-        prepare=False,
-    )
+    contents.keep_writers_out(table)
+    contents.remove_fields(table, changed.removed_fields)
 
 
 @maintenance.reported_first
@@ -251,12 +242,11 @@ def delete(principal: Principal, class_name: ClassName) -> None:
         table = registry.lock(class_name)
         if table is None:
             return
-        _keep_writers_out(table)
-        rows = fetch(f"SELECT count(*) FROM {table.relation}", (), prepare=False)
-        if rows[0][0] != "0":
+        contents.keep_writers_out(table)
+        count = contents.object_count(table)
+        if count:
             raise InvalidSchemaOperation(
-                f"Class {class_name} is not empty, contains {rows[0][0]} objects,"
-                " cannot drop schema."
+                f"Class {class_name} is not empty, contains {count} objects, cannot drop schema."
             )
         registry.drop(table)
 
@@ -268,24 +258,12 @@ def purge(principal: Principal, class_name: ClassName) -> None:
     current = _existing(registry.find(class_name), class_name)
     with locks.stopped(current), maintenance.writing():
         table = _existing(registry.lock(class_name), class_name)
-        # As a writer: who wants the changes of a class waits for those that write it already.
-        fetch(f"LOCK TABLE {table.storage} IN ROW EXCLUSIVE MODE", (), prepare=False)
-        # TRUNCATE refuses tables that other rows refer to, and captures no changes.
-        at_once = table.is_partition and not is_wanted(class_name)
-        remove = "TRUNCATE" if at_once else "DELETE FROM"
-        fetch(f"{remove} {table.relation}", (), prepare=False)
-        fetch("DELETE FROM objects_relation WHERE class_id = %s", (table.class_id,), prepare=True)
+        contents.lock_as_writer(table)
+        truncates = table.is_partition and not is_wanted(class_name)
+        contents.remove_objects(table, truncates=truncates)
         rules = rules_of(class_name)
         if rules is not None:
             rules.after_purge()
-
-
-def _keep_writers_out(table: ClassTable) -> None:
-    """Wait for writers of the class, and let none in until the transaction ends.
-
-    They wait for the lock before they look at the class's version, so they find the new one.
-    """
-    fetch(f"LOCK TABLE {table.storage} IN SHARE ROW EXCLUSIVE MODE", (), prepare=False)
 
 
 def _existing(table: ClassTable | None, class_name: ClassName) -> ClassTable:

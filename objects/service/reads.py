@@ -20,7 +20,7 @@ from objects.access.policy import (
     readable,
 )
 from objects.core.names import CREATED_AT, ClassName, ObjectId, is_object_id
-from objects.core.pipeline.stages import Aggregation
+from objects.core.pipeline.parser import Aggregation
 from objects.core.query.tree import (
     Everything,
     Exists,

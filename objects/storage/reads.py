@@ -190,7 +190,7 @@ def count(table: ClassTable, where: Query, scope: Scope) -> int:
 def select(table: ClassTable, statement: Sql, scope: Scope, memory: ResultMemory) -> list[str]:
     """Run a statement that gives one jsonb column ``value``; the values as JSON text, in order.
 
-    For aggregation, whose statements ``pipeline_sql`` makes.
+    For aggregation, whose statements ``objects.sql.pipeline`` makes.
     """
     guard, guard_params = _guard(table, scope)
     try:

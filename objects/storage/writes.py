@@ -13,8 +13,7 @@ it checks that the system isn't read-only (``maintenance``); all of this raises
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from django.db import transaction
@@ -26,25 +25,25 @@ from objects.access.visibility import Visibility
 from objects.core.access.acl import Acl
 from objects.core.names import FieldName, ObjectId
 from objects.core.query.tree import Query
-from objects.core.update.operations import LARGE_AMOUNT, Write, apply, echo
-from objects.core.update.operators import Add, ChangeRelation, Delete, Increment, Operation, Set
+from objects.core.update.operations import Write, apply, echo
+from objects.core.update.operators import ChangeRelation
 from objects.database import maintenance
-from objects.database.statements import Row, as_text, fetch
+from objects.database.parameters import as_text
+from objects.database.statements import Row, fetch, fetch_values
 from objects.sql.compiler import compile_query
 from objects.sql.fragments import TRUE
 from objects.sql.rows import (
-    column_parameter,
     object_columns,
     split,
     timestamp_text,
     wire_timestamp,
 )
 from objects.sql.tables import ClassTable
+from objects.storage.assignments import COMPUTED, Assignments, acl_assignments, simple_assignments
 from objects.storage.conflicts import refusal
 from objects.storage.reads import StaleClass
 from objects.storage.records import Record
 
-_encode = msgspec.json.Encoder(decimal_format="number").encode
 _NOW = "date_trunc('milliseconds', statement_timestamp())"
 # An object's time doesn't run backwards when the clock does.
 _TOUCHED = f"GREATEST(t.updated_at, {_NOW})"
@@ -66,14 +65,6 @@ class Written(NamedTuple):
 
     timestamp: str
     results: dict[str, Json]
-
-
-@dataclass(frozen=True, slots=True)
-class _Assignments:
-    """``SET`` clauses with their parameters."""
-
-    clauses: tuple[str, ...]
-    params: tuple[Any, ...]
 
 
 def create(
@@ -159,12 +150,8 @@ def create_rows(table: ClassTable, rows: Sequence[NewRow]) -> None:
 
 def stored_ids(table: ClassTable, object_ids: Sequence[ObjectId]) -> set[str]:
     """Those of the ids that objects of the class have."""
-    rows = fetch(
-        f"SELECT object_id FROM {table.relation} WHERE object_id = ANY(%s::text[])",
-        (list(object_ids),),
-        prepare=False,
-    )
-    return {object_id for (object_id,) in rows}
+    statement = f"SELECT object_id FROM {table.relation} WHERE object_id = ANY(%(ids)s::text[])"
+    return set(fetch_values(str, statement, {"ids": list(object_ids)}, prepare=False))
 
 
 def check_current(table: ClassTable) -> None:
@@ -245,7 +232,7 @@ def update(
     ``OperationForbidden`` (it depends on what the caller may not read) or ``StaleClass``.
     """
     if write.is_simple and not write.relations:
-        assignments = _simple_assignments(table, write)
+        assignments = simple_assignments(table, write)
         if assignments is not None:
             return _update_simple(table, object_id, write, assignments, where, scope, visibility)
     with transaction.atomic():
@@ -274,10 +261,10 @@ def _update_locked(
     visibility.check_operators(write, before)
     after = apply(write, before)
     columns, data = split(table, _own_fields(table, after))
-    assignments = _Assignments(
+    assignments = Assignments(
         ("data = %s::jsonb", *(f"{name} = %s" for name in columns)), (data, *columns.values())
     )
-    acl = _acl_assignments(write.acl)
+    acl = acl_assignments(write.acl)
     clauses = ", ".join((*assignments.clauses, *acl.clauses))
     rows = _write(
         table,
@@ -308,15 +295,15 @@ def _update_simple(
     table: ClassTable,
     object_id: ObjectId,
     write: Write,
-    assignments: _Assignments,
+    assignments: Assignments,
     where: Query,
     scope: Scope,
     visibility: Visibility,
 ) -> Written | None:
     condition = compile_query(where, table, "t", scope)
-    acl = _acl_assignments(write.acl)
+    acl = acl_assignments(write.acl)
     echoed = [
-        name for name, operation in write.operations.items() if isinstance(operation, _COMPUTED)
+        name for name, operation in write.operations.items() if isinstance(operation, COMPUTED)
     ]
     # Most often it is one counter; a column each costs PostgreSQL less than an object of all.
     returned = ", (t.data -> %s)::text" * len(echoed)
@@ -350,86 +337,6 @@ def _update_simple(
     return Written(wire_timestamp(updated_at), {**results, **write.server_changes})
 
 
-_COMPUTED = (Increment, Add)
-# Of one statement: PostgreSQL takes 50 pairs in one jsonb_build_object, and each sequence of
-# operators is a statement of its own.
-_MOST_COMPUTED = 20
-
-
-def _simple_assignments(table: ClassTable, write: Write) -> _Assignments | None:
-    """Return the ``SET`` clauses of a simple write; None if it depends on stored values."""
-    clauses: list[str] = []
-    params: list[Any] = []
-    replaced: dict[str, Json] = {}
-    removed: list[str] = []
-    computed: list[str] = []
-    computed_params: list[Any] = []
-    # A simple write has no dotted names.
-    for name, operation in cast("Mapping[FieldName, Operation]", write.operations).items():
-        column = table.columns.get(name)
-        if column is not None:
-            if isinstance(operation, _COMPUTED):
-                return None
-            value = operation.value if isinstance(operation, Set) else None
-            clauses.append(f"{column.name} = %s")
-            params.append(column_parameter(column, value, name))
-        elif isinstance(operation, Set):
-            replaced[name] = operation.value
-        elif isinstance(operation, Delete):
-            removed.append(name)
-        elif isinstance(operation, Increment):
-            if abs(operation.amount) > LARGE_AMOUNT:
-                # It can't become a double without care, and its success may depend on the value.
-                return None
-            expression, values = _sum(name, operation.amount)
-            computed.append(f"%s::text, {expression}")
-            computed_params += [name, *values]
-        elif isinstance(operation, Add):
-            computed.append("%s::text, COALESCE(NULLIF(t.data -> %s, 'null'), '[]') || %s::jsonb")
-            computed_params += [name, name, _encode(operation.values).decode()]
-    if len(computed) > _MOST_COMPUTED:
-        return None
-    data = "t.data"
-    data_params: list[Any] = []
-    if removed:
-        data = f"({data} - %s::text[])"
-        data_params.append(removed)
-    if replaced:
-        data = f"{data} || %s::jsonb"
-        data_params.append(_encode(replaced).decode())
-    if computed:
-        data = f"{data} || jsonb_build_object({', '.join(computed)})"
-        data_params += computed_params
-    if data != "t.data":
-        clauses.append(f"data = {data}")
-        params += data_params
-    return _Assignments(tuple(clauses), tuple(params))
-
-
-def _sum(name: str, amount: int | float) -> tuple[str, list[Any]]:
-    """``operations.add_numbers`` in SQL: exact for whole numbers, IEEE doubles otherwise."""
-    number = "COALESCE((t.data ->> %s)::numeric, 0)"
-    if isinstance(amount, float):
-        return f"to_jsonb({number}::float8 + %s::float8)", [name, amount]
-    return (
-        f"CASE WHEN {number} = trunc({number}) THEN to_jsonb({number} + %s::numeric)"
-        f" ELSE to_jsonb({number}::float8 + %s::float8) END",
-        [name, name, name, str(amount), name, float(amount)],
-    )
-
-
-def _acl_assignments(acl: Acl | None) -> _Assignments:
-    if acl is None:
-        return _Assignments((), ())
-    return _Assignments(
-        ("read_acl = %s", "write_acl = %s"),
-        (
-            None if acl.read_ids is None else list(acl.read_ids),
-            None if acl.write_ids is None else list(acl.write_ids),
-        ),
-    )
-
-
 def delete(table: ClassTable, object_id: ObjectId, where: Query, scope: Scope) -> bool:
     """Remove the object with this id if it satisfies the constraint; whether there was one."""
     condition = compile_query(where, table, "t", scope)
@@ -448,32 +355,29 @@ def delete(table: ClassTable, object_id: ObjectId, where: Query, scope: Scope) -
     return bool(_matching_rows(table, statement, params))
 
 
+_REMOVE_ALL_MEMBERS: Final = """
+DELETE FROM objects_relation
+WHERE class_id = %(class_id)s AND key = %(key)s AND owning_id = %(owning_id)s
+"""
+_REMOVE_MEMBERS: Final = f"{_REMOVE_ALL_MEMBERS} AND related_id = ANY(%(members)s)"
+_ADD_MEMBERS: Final = """
+INSERT INTO objects_relation (class_id, key, owning_id, related_id)
+SELECT %(class_id)s, %(key)s, %(owning_id)s, unnest(%(members)s::text[]) ON CONFLICT DO NOTHING
+"""
+
+
 def _change_relations(
     table: ClassTable, object_id: ObjectId, changes: Mapping[FieldName, ChangeRelation]
 ) -> None:
     for key, change in changes.items():
-        place = (table.class_id, key, object_id)
+        place = {"class_id": table.class_id, "key": key, "owning_id": object_id}
         if change.clear:
-            fetch(
-                "DELETE FROM objects_relation WHERE class_id = %s AND key = %s AND owning_id = %s",
-                place,
-                prepare=True,
-            )
+            fetch(_REMOVE_ALL_MEMBERS, place, prepare=True)
         if change.removed:
-            fetch(
-                "DELETE FROM objects_relation WHERE class_id = %s AND key = %s AND owning_id = %s"
-                " AND related_id = ANY(%s)",
-                (*place, list(change.removed)),
-                prepare=True,
-            )
+            fetch(_REMOVE_MEMBERS, {**place, "members": list(change.removed)}, prepare=True)
         if change.added:
             # Sorted, so that two requests that add the same members can't deadlock.
-            fetch(
-                "INSERT INTO objects_relation (class_id, key, owning_id, related_id)"
-                " SELECT %s, %s, %s, unnest(%s::text[]) ON CONFLICT DO NOTHING",
-                (*place, sorted(change.added)),
-                prepare=True,
-            )
+            fetch(_ADD_MEMBERS, {**place, "members": sorted(change.added)}, prepare=True)
 
 
 def _matching_rows(

@@ -6,18 +6,11 @@ from django.db.models.functions import Now
 
 from backend.settings.conf import service_settings
 from objects.database.orm import delete_in_batches
-from objects.database.statements import fetch
 from objects.users.models import MailToken
 from objects.users.passkeys.models import PasskeyChallenge
+from objects.users.sessions import tokens
 
 _AT_ONCE = 1000
-# Only the sessions' own room may use their model's manager, so that no other code creates any.
-_SESSIONS = """
-DELETE FROM objects_session WHERE object_id = ANY (
-    SELECT object_id FROM objects_session WHERE expires_at < statement_timestamp()
-     LIMIT %(most)s FOR UPDATE SKIP LOCKED)
-RETURNING 1
-"""
 
 
 def remove_expired() -> int:
@@ -35,7 +28,7 @@ def remove_expired() -> int:
 def _remove_sessions() -> int:
     removed = 0
     while True:
-        count = len(fetch(_SESSIONS, {"most": _AT_ONCE}, prepare=False))
+        count = tokens.remove_expired(_AT_ONCE)
         removed += count
         if count < _AT_ONCE:
             return removed

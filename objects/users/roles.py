@@ -10,13 +10,36 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from objects.core.names import ROLE
-from objects.database.statements import fetch
+from objects.database.statements import fetch, fetch_rows, fetch_values
 from objects.definitions import registry
 from objects.sql.tables import ClassTable
 
 _MOST_USERS = 10_000
+
+
+class _HeldRole(NamedTuple):
+    user_id: str
+    name: str
+
+
+class _Step(NamedTuple):
+    """A role that a user holds, and the role through which; None: it names the user."""
+
+    role_id: str
+    through: str | None
+    name: str | None
+
+
+class _Member(NamedTuple):
+    """A role in the ``roles`` of another one."""
+
+    owner_id: str
+    role_id: str
+    name: str
+
 
 _kept: dict[str, tuple[str, frozenset[str]]] = {}
 
@@ -38,8 +61,8 @@ def held_by(user_id: str, version: str) -> frozenset[str]:
     if cached is not None and cached[0] == version:
         return cached[1]
     table = _table()
-    rows = fetch(_HELD, {"class_id": table.class_id, "user_id": user_id}, prepare=True)
-    names = frozenset(row[0] for row in rows)
+    params = {"class_id": table.class_id, "user_id": user_id}
+    names = frozenset(fetch_values(str, _HELD, params, prepare=True))
     if len(_kept) >= _MOST_USERS:
         _kept.clear()
     _kept[user_id] = (version, names)
@@ -66,18 +89,18 @@ def held_by_many(user_ids: Collection[str]) -> dict[str, frozenset[str]]:
     if names:
         table = _table()
         params = {"class_id": table.class_id, "user_ids": list(names)}
-        for user_id, name in fetch(_HELD_BY_MANY, params, prepare=False):
-            names[user_id].add(name)
+        for row in fetch_rows(_HeldRole, _HELD_BY_MANY, params, prepare=False):
+            names[row.user_id].add(row.name)
     return {user_id: frozenset(held) for user_id, held in names.items()}
 
 
 _STEPS = """
 WITH RECURSIVE held (id, through) AS (
     SELECT m.owning_id, NULL::text COLLATE "C" FROM objects_relation m
-    WHERE m.class_id = %s AND m.key = 'users' AND m.related_id = %s
+    WHERE m.class_id = %(class_id)s AND m.key = 'users' AND m.related_id = %(user_id)s
     UNION
     SELECT m.owning_id, h.id FROM held h
-    JOIN objects_relation m ON m.class_id = %s AND m.key = 'roles' AND m.related_id = h.id
+    JOIN objects_relation m ON m.class_id = %(class_id)s AND m.key = 'roles' AND m.related_id = h.id
 )
 SELECT h.id, h.through, r.name FROM held h LEFT JOIN objects_role r ON r.object_id = h.id
 """
@@ -90,11 +113,12 @@ def paths(user_id: str) -> dict[str, tuple[str, ...]]:
     is in the ``roles`` of the next. Reads the database.
     """
     table = _table()
-    steps = fetch(_STEPS, (table.class_id, user_id, table.class_id), prepare=False)
-    names = {role_id: name for role_id, _, name in steps}
+    params = {"class_id": table.class_id, "user_id": user_id}
+    steps = fetch_rows(_Step, _STEPS, params, prepare=False)
+    names = {step.role_id: step.name for step in steps}
     next_ones: dict[str | None, list[str]] = {}
-    for role_id, through, _ in sorted(steps, key=lambda step: step[2] or ""):
-        next_ones.setdefault(through, []).append(role_id)
+    for step in sorted(steps, key=lambda step: step.name or ""):
+        next_ones.setdefault(step.through, []).append(step.role_id)
     ways: dict[str, tuple[str, ...]] = {role_id: (role_id,) for role_id in next_ones.get(None, ())}
     reached = list(ways)
     for role_id in reached:
@@ -103,22 +127,23 @@ def paths(user_id: str) -> dict[str, tuple[str, ...]]:
                 ways[further] = (*ways[role_id], further)
                 reached.append(further)
     return {
-        names[role_id]: tuple(names[role] or role for role in way)
+        name: tuple(names[role] or role for role in way)
         for role_id, way in ways.items()
-        if names[role_id] is not None
+        if (name := names[role_id]) is not None
     }
 
 
 _INSIDE = """
 WITH RECURSIVE inside (owner, id) AS (
     SELECT m.owning_id, m.related_id FROM objects_relation m
-    WHERE m.class_id = %s AND m.key = 'roles' AND m.owning_id = %s
+    WHERE m.class_id = %(class_id)s AND m.key = 'roles' AND m.owning_id = %(role_id)s
     UNION
     SELECT m.owning_id, m.related_id FROM inside i
-    JOIN objects_relation m ON m.class_id = %s AND m.key = 'roles' AND m.owning_id = i.id
+    JOIN objects_relation m
+        ON m.class_id = %(class_id)s AND m.key = 'roles' AND m.owning_id = i.id
 )
 SELECT i.owner, i.id, COALESCE(r.name, i.id) FROM inside i
-LEFT JOIN objects_role r ON r.object_id = i.id LIMIT %s
+LEFT JOIN objects_role r ON r.object_id = i.id LIMIT %(limit)s
 """
 
 
@@ -135,18 +160,20 @@ class Branch:
 def tree(role_id: str, name: str, limit: int = 1000) -> Branch:
     """The roles whose holders hold this one, as a tree of at most ``limit`` branches."""
     table = _table()
-    rows = fetch(_INSIDE, (table.class_id, role_id, table.class_id, limit), prepare=False)
-    members: dict[str, list[tuple[str, str]]] = {}
-    for owner, inner, inner_name in sorted(rows, key=lambda row: row[2]):
-        members.setdefault(owner, []).append((inner, inner_name))
+    params = {"class_id": table.class_id, "role_id": role_id, "limit": limit}
+    rows = fetch_rows(_Member, _INSIDE, params, prepare=False)
+    members: dict[str, list[_Member]] = {}
+    for row in sorted(rows, key=lambda row: row.name):
+        members.setdefault(row.owner_id, []).append(row)
     root = Branch(role_id, name)
     shown = {role_id}
     waiting = [root]
     for branch in waiting:
-        for inner, inner_name in members.get(branch.role_id, ()):
-            branch.inside.append(Branch(inner, inner_name, again=inner in shown))
-            if inner not in shown:
-                shown.add(inner)
+        for member in members.get(branch.role_id, ()):
+            is_shown = member.role_id in shown
+            branch.inside.append(Branch(member.role_id, member.name, again=is_shown))
+            if not is_shown:
+                shown.add(member.role_id)
                 waiting.append(branch.inside[-1])
     return root
 
@@ -163,7 +190,7 @@ def changed() -> None:
         "INSERT INTO objects_role_version (id, version)"
         " VALUES (1, nextval('objects_role_version_number'))"
         " ON CONFLICT (id) DO UPDATE SET version = EXCLUDED.version",
-        (),
+        {},
         prepare=True,
     )
 

@@ -28,35 +28,28 @@ from backend.kernel.principal import MASTER, Principal
 from backend.kernel.texts.spelling import check_account_name
 from objects import service, triggers
 from objects.core.names import SESSION, ObjectId, is_object_id
-from objects.database.statements import fetch
 from objects.storage.records import wire_object
 from objects.triggers import Occasion
-from objects.users import adapters
+from objects.users import adapters, rows
 from objects.users.accounts import passwords
 from objects.users.accounts.owner_view import account_of
 from objects.users.accounts.second_factor import MFA
 from objects.users.adapters import identities
 from objects.users.names import account_keys
+from objects.users.rows import Account, AccountKeys
 from objects.users.rules.users import verified
 from objects.users.sessions import gate, tokens
 
-_BY_NAME = f"""{gate.ACCOUNT}
-WHERE (%s::text IS NULL OR u.username_key IN (%s, %s))
-AND (%s::text IS NULL OR u.email_key IN (%s, %s))
-ORDER BY u.username_key = %s DESC, u.email_key = %s DESC LIMIT 1
-"""
+
+def _find(username: str | None, email: str | None) -> Account | None:
+    return rows.account_of_name(_keys(username), _keys(email))
 
 
-def _find(username: str | None, email: str | None) -> gate.Account | None:
-    names, addresses = (
-        (None, None) if text is None else account_keys(check_account_name(text))
-        for text in (username, email)
-    )
-    keys = (names[0], *names, addresses[0], *addresses, names[1], addresses[1])
-    return gate.account_in(fetch(_BY_NAME, keys, prepare=False))
+def _keys(text: str | None) -> AccountKeys:
+    return AccountKeys() if text is None else AccountKeys(*account_keys(check_account_name(text)))
 
 
-def _check_password(body: Mapping[str, Any]) -> gate.Account:
+def _check_password(body: Mapping[str, Any]) -> Account:
     """The user that ``username`` or ``email`` and ``password`` are right for.
 
     Raises ``UsernameMissing``, ``PasswordMissing``, ``ObjectNotFound`` (wrong, or locked).

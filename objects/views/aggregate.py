@@ -10,10 +10,10 @@ from backend.http.bodies.parsers import decoded_parameters
 from backend.http.call import Call
 from backend.http.permissions import Requires
 from backend.http.renderers import Answer
-from backend.openapi import JSON_TEXT, describes, parameter, query
+from backend.openapi import JSON_TEXT, answer, describes, parameter, query
 from objects import service
 from objects.core.names import ClassName
-from objects.core.pipeline.stages import parse_aggregation
+from objects.core.pipeline.parser import parse_aggregation
 from objects.views.base import ClassView
 
 
@@ -39,7 +39,9 @@ class AggregateView(ClassView):
             query("distinct", {"type": "string"}, "The field whose values to list."),
             parameter("where"),
         ),
-        response=AggregateResults,
+        response=answer(
+            "The documents that the pipeline returns, or the distinct values.", AggregateResults
+        ),
         description="Stages can also be parameters themselves: `$match`, `$group`, …",
     )
     def get(self, call: Call, class_name: ClassName) -> Answer:

@@ -37,7 +37,12 @@ class ObjectsView(ClassView):
     tag = "Objects"
     source = _CLASS_ROUTES
 
-    @describes("listObjects", "Find objects", parameters=FIND_PARAMETERS, response=AnyResults)
+    @describes(
+        "listObjects",
+        "Find objects",
+        parameters=FIND_PARAMETERS,
+        response=answer("The objects that match and that the caller may read.", AnyResults),
+    )
     def get(self, call: Call, class_name: ClassName) -> Answer:
         options = parse_find_options(call.params, find_limits())
         return Answer(found_body(service.find(call.principal, class_name, options)))
@@ -54,7 +59,12 @@ class ObjectView(ClassView):
     tag = "Objects"
     source = _CLASS_ROUTES
 
-    @describes("readObject", "Get an object", parameters=GET_PARAMETERS, response=AnyObject)
+    @describes(
+        "readObject",
+        "Get an object",
+        parameters=GET_PARAMETERS,
+        response=answer("The object with the fields that the caller may read.", AnyObject),
+    )
     def get(self, call: Call, class_name: ClassName, object_id: ObjectId) -> Answer:
         options = parse_get_options(call.params, find_limits())
         return Answer(object_body(service.get(call.principal, class_name, object_id, options)))

@@ -8,7 +8,7 @@ from backend.http.call import Call
 from backend.http.permissions import Requires
 from backend.http.renderers import Answer
 from backend.http.views import ServiceView
-from backend.openapi import describes, optional
+from backend.openapi import answer, describes, optional
 from objects.app_config import service
 
 
@@ -26,7 +26,11 @@ class ConfigView(ServiceView):
 
     tag = "Config"
 
-    @describes("readConfig", "The parameters of the app", response=ConfigParameters)
+    @describes(
+        "readConfig",
+        "The parameters of the app",
+        response=answer("The parameters that the caller may read.", ConfigParameters),
+    )
     def get(self, call: Call) -> Answer:
         return Answer(service.read(call.principal).wire())
 
@@ -34,7 +38,7 @@ class ConfigView(ServiceView):
         "changeConfig",
         "Set and remove parameters of the app",
         request=optional(ConfigParameters),
-        response=_Saved,
+        response=answer("The parameters were saved.", _Saved),
         requires=Requires.MASTER_KEY,
     )
     def put(self, call: Call) -> Answer:

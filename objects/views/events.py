@@ -57,7 +57,12 @@ class EventView(ServiceView):
     def get(self, call: Call, name: str) -> Answer:
         return Answer({"results": service.counts(call.principal, name, call.params)})
 
-    @describes("reportEvent", "Report an event", request=optional(EventForm), response=EmptyAnswer)
+    @describes(
+        "reportEvent",
+        "Report an event",
+        request=optional(EventForm),
+        response=answer("The event was accepted.", EmptyAnswer),
+    )
     def post(self, call: Call, name: str) -> Answer:
         service.record(call.principal, name, call.body)
         return Answer({})

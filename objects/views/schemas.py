@@ -11,7 +11,7 @@ from backend.http.idempotency import Keeping
 from backend.http.permissions import Requires
 from backend.http.renderers import Answer
 from backend.http.views import ServiceView
-from backend.openapi import describes, optional
+from backend.openapi import answer, describes, optional
 from objects.core.names import ClassName
 from objects.core.schema.changes import class_name_of
 from objects.core.values import FieldKind
@@ -60,7 +60,9 @@ class SchemasView(ServiceView):
     # Inside of a transaction, building an index would stop all writes to the class.
     keeping = Keeping.AFTERWARDS
 
-    @describes("listClasses", "All classes", response=ClassSchemas)
+    @describes(
+        "listClasses", "All classes", response=answer("The schemas of all classes.", ClassSchemas)
+    )
     def get(self, call: Call) -> Answer:
         return Answer({"results": classes.all_schemas(call.principal)})
 
@@ -68,7 +70,7 @@ class SchemasView(ServiceView):
         "addNamedClass",
         "Create the class that the body names",
         request=ClassSchema,
-        response=ClassSchema,
+        response=answer("The schema of the new class.", ClassSchema),
     )
     def post(self, call: Call) -> Answer:
         class_name = class_name_of(None, call.body)
@@ -82,11 +84,16 @@ class SchemaView(ClassView):
     requires = Requires.MASTER_KEY
     keeping = Keeping.AFTERWARDS
 
-    @describes("readClass", "A class", response=ClassSchema)
+    @describes("readClass", "A class", response=answer("The schema of the class.", ClassSchema))
     def get(self, call: Call, class_name: ClassName) -> Answer:
         return Answer(classes.schema(call.principal, class_name))
 
-    @describes("addClass", "Create a class", request=optional(ClassSchema), response=ClassSchema)
+    @describes(
+        "addClass",
+        "Create a class",
+        request=optional(ClassSchema),
+        response=answer("The schema of the new class.", ClassSchema),
+    )
     def post(self, call: Call, class_name: ClassName) -> Answer:
         name = class_name_of(class_name, call.body)
         return Answer(classes.create(call.principal, name, call.body))
@@ -95,7 +102,7 @@ class SchemaView(ClassView):
         "changeClass",
         "Change fields, permissions and indexes of a class",
         request=optional(ClassSchema),
-        response=ClassSchema,
+        response=answer("The schema after the change.", ClassSchema),
     )
     def put(self, call: Call, class_name: ClassName) -> Answer:
         name = class_name_of(class_name, call.body)

@@ -206,7 +206,7 @@ class ChallengeView(ServiceView):
         "challenge",
         "What other services require before signing in",
         request=ChallengeData,
-        response=ChallengeData,
+        response=answer("The challenge data of each service that has some.", ChallengeData),
     )
     def post(self, call: Call) -> Answer:
         return Answer(sign_in.challenge(call.body))
@@ -217,7 +217,11 @@ class UpgradeSessionView(ServiceView):
 
     tag = "Sessions"
 
-    @describes("upgradeSession", "For sessions of old versions; there are none", response=OWN_USER)
+    @describes(
+        "upgradeSession",
+        "For sessions of old versions; there are none",
+        response=answer("Never sent: the request is refused.", OWN_USER),
+    )
     def post(self, call: Call) -> Answer:
         return Answer(sign_in.upgrade_session(call.principal))
 
@@ -227,7 +231,11 @@ class OwnSessionView(ServiceView):
 
     tag = "Sessions"
 
-    @describes("currentSession", "The session of the request", response=SESSION_FORM)
+    @describes(
+        "currentSession",
+        "The session of the request",
+        response=answer("The session.", SESSION_FORM),
+    )
     def get(self, call: Call) -> Answer:
         principal = call.principal
         if principal.session_id is None:

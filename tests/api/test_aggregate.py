@@ -32,8 +32,8 @@ def aggregate(api, *stages, class_name="Sale", **params):
 
 def test_groups_show_their_key_as_object_id(master, sales):
     group = {"_id": "$shopName", "total": {"$sum": "$amount"}, "number": {"$sum": 1}}
-    found = aggregate(master, {"$group": group}, {"$sort": {"_id": 1}})
-    assert found == [
+    results = aggregate(master, {"$group": group}, {"$sort": {"_id": 1}})
+    assert results == [
         {"objectId": "north", "total": 15, "number": 2},
         {"objectId": "south", "total": 7, "number": 2},
     ]
@@ -46,13 +46,13 @@ def test_accumulators(master, sales):
         "least": {"$min": "$amount"},
         "mean": {"$avg": "$amount"},
     }
-    (found,) = aggregate(master, {"$group": group})
-    assert (found["most"], found["least"]) == (10, 5)
-    assert found["mean"] == pytest.approx(22 / 3)
+    (result,) = aggregate(master, {"$group": group})
+    assert (result["most"], result["least"]) == (10, 5)
+    assert result["mean"] == pytest.approx(22 / 3)
 
 
 def test_stages_work_one_after_the_other(master, sales):
-    found = aggregate(
+    results = aggregate(
         master,
         {"$match": {"amount": {"$gt": 5}}},
         {"$addFields": {"double": {"$multiply": ["$amount", 2]}}},
@@ -61,8 +61,8 @@ def test_stages_work_one_after_the_other(master, sales):
         {"$limit": 1},
         {"$project": {"double": 1}},
     )
-    assert [row["double"] for row in found] == [14]
-    assert "amount" not in found[0]
+    assert [row["double"] for row in results] == [14]
+    assert "amount" not in results[0]
 
 
 def test_lists_are_unwound_and_rows_counted(master, sales):
@@ -94,9 +94,9 @@ def test_distinct_values(master, sales, params, expected):
 
 
 def test_distinct_pointers_are_pointers(master, sales):
-    found = aggregate(master, distinct="shop")
-    assert {pointer["objectId"] for pointer in found} == set(sales.values())
-    assert all(pointer["__type"] == "Pointer" for pointer in found)
+    results = aggregate(master, distinct="shop")
+    assert {pointer["objectId"] for pointer in results} == set(sales.values())
+    assert all(pointer["__type"] == "Pointer" for pointer in results)
 
 
 def test_a_match_alone_and_other_parameters_are_a_pipeline_too(master, sales):

@@ -206,7 +206,7 @@ class TestTransaction:
 
     def test_one_failure_undoes_all(self):
         client = Api(CLIENT)
-        kept = client.make("Game", score=1, name="taken")
+        saved = client.make("Game", score=1, name="taken")
         for bad, code in (
             (create(score="text"), 111),
             (create(name="taken"), 137),
@@ -218,7 +218,7 @@ class TestTransaction:
             reply = run(
                 client,
                 create(score=2),
-                request("PUT", f"/classes/Game/{kept}", {"score": 9}),
+                request("PUT", f"/classes/Game/{saved}", {"score": 9}),
                 create(fresh=1),
                 bad,
                 create(score=3),
@@ -227,7 +227,7 @@ class TestTransaction:
             assert reply.json["code"] == code
             assert set(reply.json) == {"code", "error"}
             (only,) = client.results("Game")
-            assert (only["objectId"], only["score"]) == (kept, 1)
+            assert (only["objectId"], only["score"]) == (saved, 1)
             assert "fresh" not in Api(MASTER).get("/schemas/Game").json["fields"]
 
     def test_a_class_made_in_a_failed_transaction_is_gone(self):

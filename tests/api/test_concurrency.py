@@ -22,7 +22,7 @@ def client() -> Api:
 
 
 def outcomes(replies):
-    """How many succeeded, and the codes of the others; whatever fails, fails as an error should."""
+    """How many succeeded, and the codes of the others; each failure is a proper error."""
     codes = []
     for reply in replies:
         if reply.status in (200, 201):
@@ -78,8 +78,8 @@ def test_a_new_field_written_first_by_many_at_once_with_one_type_takes_them_all(
     master().make("Game")
     creates = [partial(client().post, "/classes/Game", {"fresh": n}) for n in range(12)]
     assert outcomes(at_once(creates)) == [0] * 12
-    found = client().results("Game", where={"fresh": {"$exists": True}})
-    assert sorted(obj["fresh"] for obj in found) == list(range(12))
+    results = client().results("Game", where={"fresh": {"$exists": True}})
+    assert sorted(obj["fresh"] for obj in results) == list(range(12))
     assert master().get("/schemas/Game").json["fields"]["fresh"] == {"type": "Number"}
 
 

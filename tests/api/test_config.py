@@ -22,8 +22,8 @@ def params(api):
     return reply.json["params"]
 
 
-def save(api, given, hidden=None):
-    body = {"params": given} if hidden is None else {"params": given, "masterKeyOnly": hidden}
+def save(api, value, hidden=None):
+    body = {"params": value} if hidden is None else {"params": value, "masterKeyOnly": hidden}
     return api.put("/config", body)
 
 
@@ -85,14 +85,14 @@ def test_only_the_master_key_saves(client, master, reader, application):
 
 def test_typed_values_are_stored_in_their_canonical_form(client, master):
     pointer = {"__type": "Pointer", "className": "Game", "objectId": "abc"}
-    given = {
+    values = {
         "when": {"__type": "Date", "iso": "2020-01-01T01:00:00+01:00"},
         "place": {"__type": "GeoPoint", "latitude": 1.0, "longitude": 2, "more": 3},
         "game": pointer | {"__type": "Object", "score": 1},
         "big": 10**30,
         "whole": 1.0,
     }
-    assert save(master, given).status == 200
+    assert save(master, values).status == 200
     assert params(client) == {
         "when": {"__type": "Date", "iso": "2020-01-01T00:00:00.000Z"},
         "place": {"__type": "GeoPoint", "latitude": 1, "longitude": 2},
@@ -163,16 +163,16 @@ def trigger():
         registered.append((event, triggers.CONFIG, handler))
 
     yield register
-    for one in registered:
-        triggers.unregister(*one)
+    for item in registered:
+        triggers.unregister(*item)
 
 
 def test_a_trigger_before_the_save_changes_or_refuses_it(master, client, trigger):
     save(master, {"a": 1, "secret": 1}, {"secret": True})
-    seen = []
+    saved_values = []
 
     def check(occasion):
-        seen.append((dict(occasion.object), dict(occasion.original)))
+        saved_values.append((dict(occasion.object), dict(occasion.original)))
         if occasion.object.get("a") == "bad":
             raise ScriptFailed("a can't be that")
         occasion.object["stamped"] = 1.0
@@ -180,7 +180,7 @@ def test_a_trigger_before_the_save_changes_or_refuses_it(master, client, trigger
 
     trigger("before_save", check)
     assert save(master, {"a": 2, "gone": 1}).status == 200
-    assert seen == [({"a": 2, "gone": 1, "secret": 1}, {"a": 1, "secret": 1})]
+    assert saved_values == [({"a": 2, "gone": 1, "secret": 1}, {"a": 1, "secret": 1})]
     assert params(client) == {"a": 2, "stamped": 1}
     assert master.get("/config").json["masterKeyOnly"] == {"secret": True}
     assert save(master, {"a": "bad", "b": 1}).error == (400, 141)
@@ -191,11 +191,13 @@ def test_a_trigger_before_the_save_changes_or_refuses_it(master, client, trigger
 def test_a_trigger_after_the_save_sees_what_was_saved(trigger):
     master = Api(MASTER)
     save(master, {"a": 1})
-    seen = []
-    trigger("after_save", lambda occasion: seen.append((occasion.object, occasion.original)))
+    saved_values = []
+    trigger(
+        "after_save", lambda occasion: saved_values.append((occasion.object, occasion.original))
+    )
     save(master, {"b": 2})
     assert save(master, {"a b": 2}).status == 400
-    assert seen == [({"a": 1, "b": 2}, {"a": 1})]
+    assert saved_values == [({"a": 1, "b": 2}, {"a": 1})]
 
 
 def test_a_file_that_a_parameter_names_is_in_use(master):
@@ -207,8 +209,8 @@ def test_a_file_that_a_parameter_names_is_in_use(master):
     StoredFile.objects.update(created_at=datetime.now(UTC) - timedelta(days=2))
     assert save(master, {"logo": {"__type": "File", "name": names[0]}}).status == 200
     assert params(master)["logo"]["url"].endswith(names[0])
-    with unused_files() as found:
-        assert [one.name for one in found] == names[1:]
+    with unused_files() as results:
+        assert [unused_file.name for unused_file in results] == names[1:]
 
 
 @pytest.mark.django_db(transaction=True)

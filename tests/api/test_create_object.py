@@ -129,7 +129,7 @@ def test_a_custom_id_is_taken_where_the_setting_allows_it(master, settings):
         for name in ("one", "two")
     ]
     answers = master.post("/batch", {"requests": requests}).json
-    assert [one["success"]["objectId"] for one in answers] == ["one", "two"]
+    assert [answer["success"]["objectId"] for answer in answers] == ["one", "two"]
     assert master.post("/classes/Game", {"objectId": "my-id"}).error == (400, 137)
     assert master.post("/classes/Game", {"objectId": "role:Admin"}).error == (400, 104)
 

@@ -27,9 +27,9 @@ def test_a_missing_or_wrong_application_id_is_refused(headers):
     assert reply.json == {"code": 260, "error": "unauthorized: invalid application id"}
 
 
-@pytest.mark.parametrize("others", [{}, CLIENT])
-def test_a_wrong_master_key_is_refused_whatever_else_is_right(others):
-    reply = Api({**APPLICATION, **others, "X-Svc-Master-Key": "wrong"}).get("/classes/Game")
+@pytest.mark.parametrize("headers", [{}, CLIENT])
+def test_a_wrong_master_key_is_refused_whatever_else_is_right(headers):
+    reply = Api({**APPLICATION, **headers, "X-Svc-Master-Key": "wrong"}).get("/classes/Game")
     assert reply.status == 403
     assert reply.json == {"code": 261, "error": "unauthorized: invalid master key"}
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 def test_answers_an_empty_object_and_removes_it(client, master):
     object_id = master.make("Game", score=1)
-    kept = master.make("Game", score=2)
+    saved = master.make("Game", score=2)
     reply = client.delete(f"/classes/Game/{object_id}")
     assert (reply.status, reply.json) == (200, {})
     assert client.get(f"/classes/Game/{object_id}").error == (404, 101)
-    assert [obj["objectId"] for obj in client.results("Game")] == [kept]
+    assert [obj["objectId"] for obj in client.results("Game")] == [saved]
 
 
 def test_a_missing_object_is_404(client, master):

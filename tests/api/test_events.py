@@ -31,16 +31,20 @@ def test_events_are_told_apart_by_their_dimensions(client, master):
     for price in ("low", "high", "low", None):
         body = {} if price is None else {"dimensions": {"price": price, "source": "web"}}
         client.post("/events/search", body)
-    found = master.get("/events/search", dimension="price").json["results"]
-    assert [(one["value"], one["count"]) for one in found] == [("low", 2), ("high", 1), (None, 1)]
+    results = master.get("/events/search", dimension="price").json["results"]
+    assert [(result["value"], result["count"]) for result in results] == [
+        ("low", 2),
+        ("high", 1),
+        (None, 1),
+    ]
 
 
 def test_an_event_counts_on_the_day_that_its_sender_names(client, master):
     when = {"__type": "Date", "iso": f"{today(-2)}T23:59:59.999Z"}
     client.post("/events/search", {"at": when})
     client.post("/events/search", {"at": f"{today(-1)}T12:00:00Z", "push_hash": "x"})
-    found = master.get("/events", since=today(-2), until=today(-1)).json["results"]
-    assert found == [{"day": today(-2), "name": "search", "count": 1}]
+    results = master.get("/events", since=today(-2), until=today(-1)).json["results"]
+    assert results == [{"day": today(-2), "name": "search", "count": 1}]
     assert len(master.get("/events").json["results"]) == 2
     assert master.get("/events", until=today(-2)).json["results"] == []
 
@@ -85,7 +89,7 @@ def test_an_event_that_makes_no_sense_is_refused(client, name, body, code, place
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "requests",
     [
         {"since": "soon"},
         {"since": "2020-01-01", "until": "2021-06-01"},
@@ -93,8 +97,8 @@ def test_an_event_that_makes_no_sense_is_refused(client, name, body, code, place
         {"limit": "5"},
     ],
 )
-def test_a_question_that_makes_no_sense_is_refused(master, asked):
-    assert master.get("/events", **asked).error == (400, 102)
+def test_a_question_that_makes_no_sense_is_refused(master, requests):
+    assert master.get("/events", **requests).error == (400, 102)
 
 
 def test_old_events_are_removed_and_those_beyond_the_limit(client, settings):

@@ -73,10 +73,10 @@ def test_times_are_found_by_relative_time(four):
 
 
 def test_an_object_is_found_by_its_id(four):
-    wanted = four.results("Game")[2]
-    assert four.results("Game", where={"objectId": wanted["objectId"]}) == [wanted]
-    found = four.results("Game", where={"objectId": {"$in": [wanted["objectId"], "missing"]}})
-    assert found == [wanted]
+    target = four.results("Game")[2]
+    assert four.results("Game", where={"objectId": target["objectId"]}) == [target]
+    results = four.results("Game", where={"objectId": {"$in": [target["objectId"], "missing"]}})
+    assert results == [target]
 
 
 # -- limit, skip, count ---------------------------------------------------------------------------
@@ -163,8 +163,8 @@ def test_null_sorts_like_missing(four, master):
 def test_several_keys_sort_one_after_the_other(master):
     for name, level in (("b", 1), ("a", 2), ("a", 1)):
         master.make("Game", name=name, level=level)
-    found = master.results("Game", order="name,-level")
-    assert [(obj["name"], obj["level"]) for obj in found] == [("a", 2), ("a", 1), ("b", 1)]
+    results = master.results("Game", order="name,-level")
+    assert [(obj["name"], obj["level"]) for obj in results] == [("a", 2), ("a", 1), ("b", 1)]
 
 
 def test_text_sorts_by_code_point(master):
@@ -291,13 +291,13 @@ def test_pages_of_the_newest_continue_behind_a_time_and_an_id(master):
     for _ in range(3):  # each batch has one time
         assert master.post("/batch", {"requests": [create] * 5}).status == 200
     expected = master.results("Game", order="-createdAt")
-    seen: list[dict[str, object]] = []
+    observed: list[dict[str, object]] = []
     where: dict[str, object] = {}
     while page := master.results("Game", order="-createdAt", limit=4, where=where):
-        seen += page
+        observed += page
         last = page[-1]
         time = {"__type": "Date", "iso": last["createdAt"]}
         same_time = {"createdAt": time, "objectId": {"$lt": last["objectId"]}}
         where = {"$or": [{"createdAt": {"$lt": time}}, same_time]}
-    assert seen == expected
-    assert len(seen) == 15
+    assert observed == expected
+    assert len(observed) == 15

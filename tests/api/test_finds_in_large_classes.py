@@ -14,7 +14,7 @@ from objects.sql.compiler import compile_query, order_by
 from objects.sql.fragments import Sql
 from objects.storage import large_classes
 from objects.storage.large_classes import VALUE_MATCHES, WORD_MATCHES
-from tests.objects.learned.helpers import game, make_class
+from tests.objects.learned.large_class import game, make_class
 from tests.rest import Api
 
 OBJECTS = WORD_MATCHES + 2000

@@ -95,9 +95,9 @@ def test_an_sdks_post_with_the_method_in_its_body_is_what_it_stands_for(master, 
 
 
 def test_the_order_of_keys_makes_no_other_request(master):
-    one = with_id(master).call("POST", "/classes/Game", raw=b'{"a": 1, "b": {"c": 2, "d": 3}}')
+    response = with_id(master).call("POST", "/classes/Game", raw=b'{"a": 1, "b": {"c": 2, "d": 3}}')
     other = with_id(master).call("POST", "/classes/Game", raw=b'{"b":{"d":3,"c":2},"a":1}')
-    assert one.json == other.json
+    assert response.json == other.json
 
 
 @pytest.mark.parametrize(
@@ -211,13 +211,15 @@ def test_items_that_fail_undo_nothing_of_the_others(master, game):
     """Also neighbours that one statement would store together."""
     master.post("/schemas/Unique", {"fields": {"name": {"type": "String", "required": True}}})
     fields = ({"name": "a"}, {"name": 1}, {"name": "b"}, {}, {"name": "c"})
-    requests = [{"method": "POST", "path": "/api/classes/Unique", "body": one} for one in fields]
+    requests = [
+        {"method": "POST", "path": "/api/classes/Unique", "body": entry} for entry in fields
+    ]
     first, second = (with_id(master).post("/batch", {"requests": requests}) for _ in range(2))
     assert [next(iter(item)) for item in first.json] == [
         *("success", "error", "success", "error", "success")
     ]
     assert second.json == first.json
-    assert sorted(one["name"] for one in master.results("Unique")) == ["a", "b", "c"]
+    assert sorted(entry["name"] for entry in master.results("Unique")) == ["a", "b", "c"]
 
 
 def test_a_schema_is_changed_once(master):
@@ -252,8 +254,8 @@ def test_a_file_is_uploaded_once(master):
 def test_an_answer_counts_until_its_time_is_over_and_is_removed_then(master, game, settings):
     setting(settings, IDEMPOTENCY_TTL=60)
     with_id(master).put(game, INCREMENT)
-    kept = KeptAnswer.objects.get()
-    assert timedelta(seconds=50) < kept.expires_at - timezone.now() <= timedelta(seconds=60)
+    row = KeptAnswer.objects.get()
+    assert timedelta(seconds=50) < row.expires_at - timezone.now() <= timedelta(seconds=60)
     remove_expired()
     assert KeptAnswer.objects.exists()
     KeptAnswer.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
@@ -318,14 +320,14 @@ def test_a_new_secret_key_reads_what_was_kept_under_the_former_one(master, game,
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "said"),
+    ("name", "value", "message"),
     [
         ("IDEMPOTENCY", "sometimes", "IDEMPOTENCY must be one of off, replay, refuse"),
         ("IDEMPOTENCY_PATHS", "functions/(", "IDEMPOTENCY_PATHS must list regular expressions"),
         ("IDEMPOTENCY_TTL", "0", "IDEMPOTENCY_TTL must be between 1 and"),
     ],
 )
-def test_a_setting_that_makes_no_sense_ends_the_process(name, value, said):
+def test_a_setting_that_makes_no_sense_ends_the_process(name, value, message):
     done = subprocess.run(
         [sys.executable, "-c", "from backend.settings import django as settings"],
         env={**os.environ, name: value},
@@ -334,7 +336,7 @@ def test_a_setting_that_makes_no_sense_ends_the_process(name, value, said):
         check=False,
     )
     assert done.returncode == 1
-    assert said in done.stderr
+    assert message in done.stderr
 
 
 # -- At the same moment ---------------------------------------------------------------------------

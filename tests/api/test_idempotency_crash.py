@@ -51,8 +51,8 @@ def sender(request):
 def kill(process: OtherProcess) -> None:
     """As the machine would: without a word, together with the processes that it has started."""
     parent = psutil.Process(process.pid)
-    for one in (*parent.children(recursive=True), parent):
-        os.kill(one.pid, signal.SIGKILL)
+    for item in (*parent.children(recursive=True), parent):
+        os.kill(item.pid, signal.SIGKILL)
     parent.wait(30)
 
 

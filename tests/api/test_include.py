@@ -29,9 +29,9 @@ def team(master):
 
 
 def game(api, **params):
-    found = api.results("Game", **params)
-    assert len(found) == 1
-    return found[0]
+    results = api.results("Game", **params)
+    assert len(results) == 1
+    return results[0]
 
 
 def test_without_include_a_pointer_stays_a_pointer(client, team):
@@ -49,8 +49,8 @@ def test_an_included_object_is_whole_and_says_its_class(client, team):
 
 
 def test_several_fields_are_included(client, team):
-    found = game(client, include="winner,loser")
-    assert (found["winner"]["name"], found["loser"]["name"]) == ("Ann", "Bob")
+    results = game(client, include="winner,loser")
+    assert (results["winner"]["name"], results["loser"]["name"]) == ("Ann", "Bob")
 
 
 @pytest.mark.parametrize("include", [["winner", "loser"], "winner, loser"])
@@ -60,23 +60,23 @@ def test_include_may_be_a_list_in_a_body(client, team, include):
 
 
 def test_a_dotted_include_goes_on_from_there(client, team):
-    found = game(client, include="winner.club.town")
-    assert found["winner"]["club"]["town"]["name"] == "Bern"
-    assert found["loser"] == pointer("Player", team["bob"])
+    results = game(client, include="winner.club.town")
+    assert results["winner"]["club"]["town"]["name"] == "Bern"
+    assert results["loser"] == pointer("Player", team["bob"])
 
 
 def test_a_star_includes_all_pointers_of_the_first_level(client, team):
     for params in ({"include": "*"}, {"includeAll": "true"}):
-        found = game(client, **params)
-        assert found["winner"]["name"] == "Ann"
-        assert found["players"][1]["name"] == "Bob"
-        assert found["winner"]["club"] == pointer("Club", team["club"])
+        results = game(client, **params)
+        assert results["winner"]["name"] == "Ann"
+        assert results["players"][1]["name"] == "Bob"
+        assert results["winner"]["club"] == pointer("Club", team["club"])
 
 
 def test_a_star_and_a_dotted_include_go_together(client, team):
-    found = game(client, include="*,winner.club")
-    assert found["winner"]["club"]["name"] == "Eagles"
-    assert found["loser"]["club"] == pointer("Club", team["club"])
+    results = game(client, include="*,winner.club")
+    assert results["winner"]["club"]["name"] == "Eagles"
+    assert results["loser"]["club"] == pointer("Club", team["club"])
 
 
 def test_pointers_in_an_array_are_included_and_other_values_stay(client, team):
@@ -91,34 +91,34 @@ def test_a_dotted_include_goes_on_from_the_elements_of_an_array(client, team):
 
 
 def test_a_pointer_inside_of_an_object_is_included_by_its_path(client, team):
-    found = game(client, include="details.referee")
-    assert found["details"]["referee"]["name"] == "Bob"
-    assert found["details"]["rounds"] == 3
+    results = game(client, include="details.referee")
+    assert results["details"]["referee"]["name"] == "Bob"
+    assert results["details"]["rounds"] == 3
 
 
 def test_the_same_object_by_two_ways_is_included_as_each_way_asks(client, master, team):
     master.put(f"/classes/Game/{team['game']}", {"loser": pointer("Player", team["ann"])})
-    found = game(client, include="winner.club,loser")
-    assert found["winner"]["club"]["name"] == "Eagles"
-    assert found["loser"]["club"] == pointer("Club", team["club"])
-    assert found["winner"]["objectId"] == found["loser"]["objectId"]
+    results = game(client, include="winner.club,loser")
+    assert results["winner"]["club"]["name"] == "Eagles"
+    assert results["loser"]["club"] == pointer("Club", team["club"])
+    assert results["winner"]["objectId"] == results["loser"]["objectId"]
 
 
 def test_objects_that_point_to_each_other_end_where_the_path_ends(client, master):
     first = master.make("Node", name="first")
     second = master.make("Node", name="second", next=pointer("Node", first))
     master.put(f"/classes/Node/{first}", {"next": pointer("Node", second)})
-    found = client.get(f"/classes/Node/{first}", include="next.next.next").json
-    assert found["next"]["next"]["next"]["name"] == "second"
-    assert found["next"]["next"]["next"]["next"] == pointer("Node", first)
+    body = client.get(f"/classes/Node/{first}", include="next.next.next").json
+    assert body["next"]["next"]["next"]["name"] == "second"
+    assert body["next"]["next"]["next"]["next"] == pointer("Node", first)
 
 
 def test_a_pointer_to_nothing_is_left_out(client, master, team):
     master.delete(f"/classes/Player/{team['ann']}")
-    found = game(client, include="winner,players")
-    assert "winner" not in found
-    assert [p["name"] for p in found["players"] if isinstance(p, dict)] == ["Bob"]
-    assert len(found["players"]) == 4
+    results = game(client, include="winner,players")
+    assert "winner" not in results
+    assert [p["name"] for p in results["players"] if isinstance(p, dict)] == ["Bob"]
+    assert len(results["players"]) == 4
 
 
 def test_a_pointer_to_a_missing_class_is_left_out(client, master):
@@ -128,17 +128,17 @@ def test_a_pointer_to_a_missing_class_is_left_out(client, master):
 
 def test_a_target_that_the_caller_may_not_read_is_left_out(client, master, team):
     master.put(f"/classes/Player/{team['ann']}", {"ACL": {}})
-    found = game(client, include="winner,players")
-    assert "winner" not in found
-    assert team["ann"] not in str(found["players"])
+    results = game(client, include="winner,players")
+    assert "winner" not in results
+    assert team["ann"] not in str(results["players"])
     assert game(master, include="winner")["winner"]["name"] == "Ann"
 
 
 def test_targets_of_a_class_that_the_caller_may_not_get_are_left_out(client, master, team):
     master.put("/schemas/Player", {"classLevelPermissions": {"find": {"*": True}}})
-    found = game(client, include="winner,loser,players.club")
-    assert "winner" not in found
-    assert found["players"] == ["guest", 7, None]
+    results = game(client, include="winner,loser,players.club")
+    assert "winner" not in results
+    assert results["players"] == ["guest", 7, None]
 
 
 def test_a_deeper_target_that_may_not_be_read_is_left_out(client, master, team):
@@ -151,9 +151,9 @@ def test_a_deeper_target_that_may_not_be_read_is_left_out(client, master, team):
 def test_protected_fields_of_included_objects_are_hidden(client, master, team):
     permissions = {"get": {"*": True}, "protectedFields": {"*": ["name", "club"]}}
     master.put("/schemas/Player", {"classLevelPermissions": permissions})
-    found = game(client, include="winner.club,players")
-    assert set(found["winner"]) == {"__type", "className", "objectId", "createdAt", "updatedAt"}
-    assert "name" not in found["players"][0]
+    results = game(client, include="winner.club,players")
+    assert set(results["winner"]) == {"__type", "className", "objectId", "createdAt", "updatedAt"}
+    assert "name" not in results["players"][0]
 
 
 def test_a_protected_pointer_is_not_included(client, master, team):
@@ -186,9 +186,9 @@ def test_depth_and_number_of_includes_are_limited(client, team):
 
 def test_a_level_takes_one_statement_a_class_however_many_objects(client, master, team):
     def statements():
-        with traffic() as seen:
+        with traffic() as recorded:
             client.results("Game", include="winner.club.town,loser,players", limit=1000)
-        return seen.executions
+        return recorded.executions
 
     statements()
     with_one = statements()

@@ -14,8 +14,8 @@ from django.db import connection
 from backend.kernel.connections import postgres
 from objects.database import maintenance
 from objects.definitions import indexes, registry
+from tests.polling import until
 from tests.rest import MASTER, Api
-from tests.waiting import until
 
 TEXT, NUMBER = {"type": "String"}, {"type": "Number"}
 DELETE = {"__op": "Delete"}
@@ -159,11 +159,11 @@ class TestIndexesOutsideOfTransactions:
     def test_a_unique_index_that_can_not_be_built_is_taken_back(self):
         for _ in range(2):
             self.master.make("Game", name="same", score=1)
-        wanted = {
+        expected = {
             "by_name": {"fields": {"name": 1}, "unique": True},
             "by_score": {"score": 1},
         }
-        reply = change(self.master, indexes=wanted, fields={"level": NUMBER})
+        reply = change(self.master, indexes=expected, fields={"level": NUMBER})
         assert reply.error == (400, 137)
         schema = self.master.get("/schemas/Game").json
         assert set(schema["indexes"]) == {"by_score"}

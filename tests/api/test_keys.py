@@ -22,8 +22,8 @@ def games(master):
 
 
 def only(api, **params):
-    (found,) = api.results("Game", **params)
-    return found
+    (result,) = api.results("Game", **params)
+    return result
 
 
 def test_keys_leaves_the_named_fields_and_those_of_every_object(client, games):
@@ -52,9 +52,9 @@ def test_a_dotted_key_through_a_pointer_includes_it(client, games):
 
 
 def test_excluded_keys_are_left_out(client, games):
-    found = only(client, excludeKeys="score,place")
-    assert not {"score", "place"} & set(found)
-    assert found["name"] == "chess"
+    results = only(client, excludeKeys="score,place")
+    assert not {"score", "place"} & set(results)
+    assert results["name"] == "chess"
 
 
 def test_a_dotted_excluded_key_leaves_out_one_value_inside(client, games):

@@ -1,4 +1,4 @@
-"""``/metrics``: off by itself, and only for those who may read it; then what Prometheus reads."""
+"""``/metrics``: off by default, readable only with permission; and what Prometheus reads there."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from backend.kernel.process.restart_report import Restarted
 from backend.settings.environment import BadSetting
 from chain.models import Backfill, Blockchain, Cursor, Reorganisation, Transaction
 from objects.core.names import new_object_id
-from tests.areas import metrics as metrics_settings
 from tests.other_process import ROOT, database_url
 from tests.rest import CLIENT, MASTER, Api
+from tests.setting_areas import metrics as metrics_settings
 
 TOKEN = "a-token-of-some-length"
 Read = dict[tuple[str, tuple[tuple[str, str], ...]], float]
@@ -67,8 +67,8 @@ def read() -> Read:
     }
 
 
-def of(found: Read, name: str, **labels: str) -> float | None:
-    return found.get((f"svc_{name}", tuple(sorted(labels.items()))))
+def of(metrics: Read, name: str, **labels: str) -> float | None:
+    return metrics.get((f"svc_{name}", tuple(sorted(labels.items()))))
 
 
 # -- Who may read them ----------------------------------------------------------------------------
@@ -107,7 +107,7 @@ def test_it_is_read_and_nothing_else(db: None, on: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "named"),
+    ("source", "named"),
     [
         ({"METRICS": "on"}, "METRICS_TOKEN or METRICS_NETWORKS"),
         ({"METRICS": "on", "METRICS_TOKEN": "short"}, "METRICS_TOKEN must have 16"),
@@ -115,13 +115,13 @@ def test_it_is_read_and_nothing_else(db: None, on: Any) -> None:
     ],
 )
 def test_open_to_everybody_is_no_setting(
-    monkeypatch: pytest.MonkeyPatch, given: dict[str, str], named: str
+    monkeypatch: pytest.MonkeyPatch, source: dict[str, str], named: str
 ) -> None:
-    for name, value in given.items():
+    for name, value in source.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(BadSetting, match=named) as refused:
         metrics_settings.service_values(())
-    assert given.get("METRICS_TOKEN", "-none-") not in str(refused.value)
+    assert source.get("METRICS_TOKEN", "-none-") not in str(refused.value)
 
 
 @pytest.mark.parametrize("network", ["0.0.0.0/0", "::/0"])
@@ -177,8 +177,8 @@ def test_networks_and_transactions_are_counted(db: None, on: Any, master: Api) -
             fork_number=9 - depth, depth=depth, removed_events=4, seen_at=now, **common
         )
     Backfill.objects.create(network_id=5, address="0x", first_block=0, last_block=99, next_block=50)
-    found = read()
-    one = {"network": "5"}
+    metrics = read()
+    item = {"network": "5"}
     expected = {
         "chain_active": 1,
         "chain_head_block": 1000,
@@ -197,18 +197,20 @@ def test_networks_and_transactions_are_counted(db: None, on: Any, master: Api) -
         "chain_backfills_open": 1,
         "chain_backfill_blocks": 50,
     }
-    assert {name: of(found, name, **one) for name in expected} == expected
+    assert {name: of(metrics, name, **item) for name in expected} == expected
     pending = {
-        up_to: of(found, "chain_transactions_pending", up_to=up_to, **one)
+        up_to: of(metrics, "chain_transactions_pending", up_to=up_to, **item)
         for up_to in ("60", "300", "900", "3600", "+Inf")
     }
     assert pending == {"60": 3, "300": 4, "900": 4, "3600": 4, "+Inf": 5}
-    assert of(found, "chain_transactions_pending_oldest_seconds", **one) == pytest.approx(5000, 1)
-    assert of(found, "chain_transactions_unfinal", finality="included", **one) == 1
-    assert of(found, "chain_look_age_seconds", **one) == pytest.approx(3, abs=30)
-    assert of(found, "chain_active", network="6") == 0
-    assert of(found, "chain_head_block", network="6") is None
-    assert {labels for name, labels in found if name == "svc_chain_provider_up"} == {
+    assert of(metrics, "chain_transactions_pending_oldest_seconds", **item) == pytest.approx(
+        5000, 1
+    )
+    assert of(metrics, "chain_transactions_unfinal", finality="included", **item) == 1
+    assert of(metrics, "chain_look_age_seconds", **item) == pytest.approx(3, abs=30)
+    assert of(metrics, "chain_active", network="6") == 0
+    assert of(metrics, "chain_head_block", network="6") is None
+    assert {labels for name, labels in metrics if name == "svc_chain_provider_up"} == {
         (("network", "5"), ("provider", "public"))
     }
     assert b"SECRET" not in ask().content
@@ -232,17 +234,17 @@ def test_queues_processes_and_requests_are_counted(db: None, on: Any, server: re
     Api(MASTER).post("/classes/Thing", {})
     Api(MASTER).get("/nowhere")
     Api(CLIENT).call("BREW", "/classes/Thing")
-    found = read()
-    assert of(found, "queue_length", queue="chain") == 2
-    assert of(found, "queue_length", queue="backfill") == 0
-    silence = of(found, "process_silence_seconds", process="beat")
+    metrics = read()
+    assert of(metrics, "queue_length", queue="chain") == 2
+    assert of(metrics, "queue_length", queue="backfill") == 0
+    silence = of(metrics, "process_silence_seconds", process="beat")
     assert silence is not None
     assert silence < 60
-    assert of(found, "process_silence_seconds", process="chain") is None
-    assert of(found, "requests_total", method="POST", status="201") == 1
-    assert of(found, "requests_total", method="GET", status="404") == 1
-    assert of(found, "requests_total", method="other", status="405") == 1
-    seconds = of(found, "request_seconds_total", method="POST", status="201")
+    assert of(metrics, "process_silence_seconds", process="chain") is None
+    assert of(metrics, "requests_total", method="POST", status="201") == 1
+    assert of(metrics, "requests_total", method="GET", status="404") == 1
+    assert of(metrics, "requests_total", method="other", status="405") == 1
+    seconds = of(metrics, "request_seconds_total", method="POST", status="201")
     assert seconds is not None
     assert 0 < seconds < 60
 
@@ -258,14 +260,14 @@ def test_counts_of_all_processes_are_added(db: None, on: Any, server: redis.Redi
     environment |= {"DATABASE_URL": database_url(), "REDIS_URL": django_settings.REDIS_URL}
     subprocess.run([sys.executable, "-c", other], cwd=ROOT, env=environment, timeout=60, check=True)
     request_counts.count("GET", "/health", 200, 0.25)
-    found = read()
-    assert of(found, "requests_total", method="GET", status="200") == 2
-    assert of(found, "request_seconds_total", method="GET", status="200") == 0.75
+    metrics = read()
+    assert of(metrics, "requests_total", method="GET", status="200") == 2
+    assert of(metrics, "request_seconds_total", method="GET", status="200") == 0.75
     kind = {"method": "GET", "route": "/health", "status": "2xx"}
     limits = ("0.1", "0.25", "0.5", "10.0", "+Inf")
-    counts = [of(found, "request_duration_seconds_bucket", **kind, le=limit) for limit in limits]
+    counts = [of(metrics, "request_duration_seconds_bucket", **kind, le=limit) for limit in limits]
     assert counts == [0, 1, 2, 2, 2]
-    assert of(found, "request_duration_seconds_sum", **kind) == 0.75
+    assert of(metrics, "request_duration_seconds_sum", **kind) == 0.75
 
 
 def test_durations_are_told_apart_by_route(db: None, on: Any, server: redis.Redis) -> None:
@@ -278,10 +280,10 @@ def test_durations_are_told_apart_by_route(db: None, on: Any, server: redis.Redi
     Client().get("/health")
     Client().get("/admin/login/")
     Client().get("/x" * 100)
-    found = read()
+    metrics = read()
     counted = {
         (dict(labels)["route"], dict(labels)["status"]): value
-        for (name, labels), value in found.items()
+        for (name, labels), value in metrics.items()
         if name == "svc_request_duration_seconds_count"
     }
     assert counted == {
@@ -305,11 +307,11 @@ def test_what_could_not_be_added_up_is_added_later(
         request_counts.add_up()
     monkeypatch.setattr(request_counts._counts, "client", None)
     request_counts.count("GET", "/health", 200, 0.25)
-    found = read()
-    assert of(found, "requests_total", method="GET", status="200") == 2
+    metrics = read()
+    assert of(metrics, "requests_total", method="GET", status="200") == 2
     kind = {"method": "GET", "route": "/health", "status": "2xx"}
-    assert of(found, "request_duration_seconds_count", **kind) == 2
-    assert of(found, "request_duration_seconds_sum", **kind) == 0.5
+    assert of(metrics, "request_duration_seconds_count", **kind) == 2
+    assert of(metrics, "request_duration_seconds_sum", **kind) == 0.5
 
 
 def test_the_first_task_that_waits_is_as_old_as_its_sending(
@@ -333,12 +335,14 @@ def test_the_first_task_that_waits_is_as_old_as_its_sending(
 
 
 def test_connections_to_the_database_are_counted(db: None, on: Any) -> None:
-    found = read()
-    limit = of(found, "database_connections_limit")
+    metrics = read()
+    limit = of(metrics, "database_connections_limit")
     assert limit is not None
-    counted = sum(value for (name, _), value in found.items() if name == "svc_database_connections")
+    counted = sum(
+        value for (name, _), value in metrics.items() if name == "svc_database_connections"
+    )
     assert 1 <= counted <= limit
-    active = of(found, "database_connections", process="test", state="active")
+    active = of(metrics, "database_connections", process="test", state="active")
     assert active is not None
     assert active >= 1
 
@@ -355,19 +359,28 @@ def test_learned_indexes_are_counted_by_state(db: None, on: Any) -> None:
 
 
 def test_what_does_not_answer_is_missing(db: None, on: Any) -> None:
-    found = read()
-    assert (of(found, "up", dependency="database"), of(found, "up", dependency="redis")) == (1, 1)
+    metrics = read()
+    assert (of(metrics, "up", dependency="database"), of(metrics, "up", dependency="redis")) == (
+        1,
+        1,
+    )
     on.REDIS_URL = "redis://127.0.0.1:1/0"
-    found = read()
-    assert (of(found, "up", dependency="database"), of(found, "up", dependency="redis")) == (1, 0)
-    assert of(found, "queue_length", queue="chain") is None
+    metrics = read()
+    assert (of(metrics, "up", dependency="database"), of(metrics, "up", dependency="redis")) == (
+        1,
+        0,
+    )
+    assert of(metrics, "queue_length", queue="chain") is None
 
 
 def test_a_database_that_fails_is_missing(db: None, on: Any) -> None:
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE chain_cursor RENAME TO chain_cursor_elsewhere")
-    found = read()
-    assert (of(found, "up", dependency="database"), of(found, "up", dependency="redis")) == (0, 1)
+    metrics = read()
+    assert (of(metrics, "up", dependency="database"), of(metrics, "up", dependency="redis")) == (
+        0,
+        1,
+    )
 
 
 def test_the_questions_are_answered_by_indexes(db: None, on: Any) -> None:

@@ -106,9 +106,9 @@ def test_an_update_changes_what_it_names(client, master, kind):
     assert set(client.put(path, change).json) == {"updatedAt"}
     stored = client.get(path).json
     assert stored.get("pages") is None
-    rest = book(**change)
-    del rest["pages"]
-    assert {name: stored[name] for name in rest} == rest
+    remaining = book(**change)
+    del remaining["pages"]
+    assert {name: stored[name] for name in remaining} == remaining
 
 
 def test_operators_work_and_are_echoed(client, master, kind):
@@ -193,12 +193,12 @@ FOUND = [
 
 def test_queries_find_the_same(client, kind, shelf):
     for where, expected in FOUND:
-        found = [obj["title"] for obj in client.results(kind, where=where)]
-        assert found == expected, where
+        titles = [obj["title"] for obj in client.results(kind, where=where)]
+        assert titles == expected, where
         reply = client.get(f"/classes/{kind}", where=where, count=1, limit=0)
         assert reply.json["count"] == len(expected), where
-    for found in (client.results(kind, where={"author": author(shelf)}),):
-        assert [obj["title"] for obj in found] == ["Dune"]
+    for titles in (client.results(kind, where={"author": author(shelf)}),):
+        assert [obj["title"] for obj in titles] == ["Dune"]
 
 
 def test_orders_are_the_same(client, kind, shelf):
@@ -277,19 +277,19 @@ def test_a_batch_stores_several(client, master, kind):
     master.make(kind, free="x")
     item = {"method": "POST", "path": f"/api/classes/{kind}"}
     requests = [{**item, "body": book(isbn=str(n), pages=n)} for n in range(3)]
-    assert all("success" in one for one in client.post("/batch", {"requests": requests}).json)
-    found = client.results(kind, where={"pages": {"$exists": True}}, order="pages")
-    assert [obj["pages"] for obj in found] == [0, 1, 2]
-    assert found[1]["author"] == author("herbert123")
+    assert all("success" in entry for entry in client.post("/batch", {"requests": requests}).json)
+    results = client.results(kind, where={"pages": {"$exists": True}}, order="pages")
+    assert [obj["pages"] for obj in results] == [0, 1, 2]
+    assert results[1]["author"] == author("herbert123")
 
 
 def test_one_object_takes_one_round_trip(client, master, kind):
     path = f"/classes/{kind}/{master.make(kind, title='x', pages=1)}"
     for method, body in (("GET", None), ("PUT", {"title": "y"})):
         client.call(method, path, body)
-        with traffic() as seen:
+        with traffic() as recorded:
             assert client.call(method, path, body).status == 200
-        assert seen.executions == 1
+        assert recorded.executions == 1
 
 
 @pytest.mark.django_db(transaction=True)

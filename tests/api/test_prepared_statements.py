@@ -15,11 +15,11 @@ pytestmark = pytest.mark.django_db
 
 
 def prepare_others(number: int) -> None:
-    for one in range(number):
-        fetch(f"SELECT {one}", (), prepare=True)
+    for item in range(number):
+        fetch(f"SELECT {item}", (), prepare=True)
 
 
-def kept() -> int:
+def prepared_count() -> int:
     names = "SELECT count(*) FROM pg_prepared_statements WHERE name LIKE 'store%'"
     [(number,)] = fetch(names, (), prepare=False)
     return int(number)
@@ -37,7 +37,7 @@ def test_the_one_that_was_not_used_for_longest_makes_room():
 
 def test_no_more_are_kept_than_the_server_has_room_for():
     prepare_others(MOST_PREPARED + 20)
-    assert kept() == MOST_PREPARED
+    assert prepared_count() == MOST_PREPARED
 
 
 def test_one_that_had_to_make_room_is_prepared_again():
@@ -45,17 +45,17 @@ def test_one_that_had_to_make_room_is_prepared_again():
     with traffic() as sent:
         assert fetch("SELECT 0", (), prepare=True) == [("0",)]
     assert (sent.executions, sent.round_trips) == (1, 2)
-    assert kept() == MOST_PREPARED
+    assert prepared_count() == MOST_PREPARED
 
 
 def test_nothing_is_kept_of_long_statements():
     long = "SELECT " + " + ".join(["1"] * 2000)
-    before = kept()
+    before = prepared_count()
     for _ in range(2):
         with traffic() as sent:
             assert fetch(long, (), prepare=True) == [("2000",)]
         assert (sent.executions, sent.round_trips) == (1, 1)
-    assert kept() == before
+    assert prepared_count() == before
 
 
 SLEEP = "SELECT pg_sleep(%s)"
@@ -70,11 +70,11 @@ def count_round_trips(seconds: float) -> int:
 def test_one_that_was_slow_is_planned_again(monkeypatch):
     monkeypatch.setattr(prepared_statements, "PLAN_AGE", 0.0)
     fetch(SLEEP, (0,), prepare=True)
-    before = kept()
+    before = prepared_count()
     assert count_round_trips(2 * SLOW) == 1
     assert count_round_trips(0) == 2, "prepared, executed"
     assert count_round_trips(0) == 1
-    assert kept() == before
+    assert prepared_count() == before
 
 
 def test_one_that_was_slow_keeps_a_plan_that_was_made_just_now():

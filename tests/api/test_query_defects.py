@@ -22,7 +22,7 @@ def games(master):
     return master
 
 
-def found(api, **where):
+def names_found(api, **where):
     return [obj["name"] for obj in api.results("Game", where=where)]
 
 
@@ -85,7 +85,7 @@ MEANINGS = [
 
 def test_queries_mean_what_they_mean_to_mongodb(games, client):
     for where, expected in MEANINGS:
-        assert found(client, **where) == expected, where
+        assert names_found(client, **where) == expected, where
 
 
 def test_a_count_counts_what_a_find_finds(games, client):
@@ -189,4 +189,4 @@ def test_a_sub_query_has_no_default_limit(master, client, settings):
     last = made[-1]["success"]["objectId"]
     master.make("Game", name="last", owner=pointer(last))
     where = {"owner": {"$inQuery": {"className": "Player", "where": {"n": {"$gte": 0}}}}}
-    assert found(client, **where) == ["last"]
+    assert names_found(client, **where) == ["last"]

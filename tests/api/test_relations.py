@@ -29,8 +29,8 @@ def game(master, ids):
 
 def members(api, object_id, key="players", class_name="Game", **where):
     related = {"object": pointer(class_name, object_id), "key": key}
-    found = api.results("Player", where={"$relatedTo": related, **where})
-    return [obj["name"] for obj in found]
+    results = api.results("Player", where={"$relatedTo": related, **where})
+    return [obj["name"] for obj in results]
 
 
 def change(master, object_id, players):
@@ -140,8 +140,8 @@ def test_owners_are_found_by_a_member(client, master, ids, game):
     assert owners({"$in": [pointer("Player", ids[n]) for n in ("ann", "cid")]}) == [game]
     assert game not in owners({"$ne": pointer("Player", ids["ann"])})
     assert other in owners({"$nin": [pointer("Player", ids["ann"])]})
-    found = owners({"$inQuery": {"className": "Player", "where": {"name": "ann"}}})
-    assert found == [game]
+    results = owners({"$inQuery": {"className": "Player", "where": {"name": "ann"}}})
+    assert results == [game]
 
 
 def test_a_deleted_member_is_found_no_more(client, master, ids, game):

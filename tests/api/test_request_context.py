@@ -16,27 +16,27 @@ PROXY = {"TRUSTED_PROXIES": ("10.0.0.0/8", "::1/128")}
 
 
 def answer(**headers: str) -> tuple[HttpResponse, dict[str, object]]:
-    seen: dict[str, object] = {}
+    observed: dict[str, object] = {}
 
     def view(request):
-        seen.update(get_contextvars(), id=request.id)
+        observed.update(get_contextvars(), id=request.id)
         return HttpResponse()
 
-    return RequestContext(view)(RequestFactory().get("/", headers=headers)), seen
+    return RequestContext(view)(RequestFactory().get("/", headers=headers)), observed
 
 
 def test_a_request_gets_an_id_that_is_in_the_answer_and_in_the_log_s_context():
-    response, seen = answer()
+    response, observed = answer()
     assert re.fullmatch(r"[0-9a-f]{32}", response["X-Request-Id"])
-    assert seen == {"id": response["X-Request-Id"], "request_id": response["X-Request-Id"]}
+    assert observed == {"id": response["X-Request-Id"], "request_id": response["X-Request-Id"]}
 
 
 def test_what_was_bound_before_a_request_is_not_in_its_lines():
     bind_contextvars(colour="red")
-    response, seen = answer()
-    assert seen == {"id": response["X-Request-Id"], "request_id": response["X-Request-Id"]}
-    _, seen = answer()
-    assert "colour" not in seen
+    response, observed = answer()
+    assert observed == {"id": response["X-Request-Id"], "request_id": response["X-Request-Id"]}
+    _, observed = answer()
+    assert "colour" not in observed
 
 
 def test_nothing_has_to_be_cleared_where_only_ids_are_bound():
@@ -45,13 +45,13 @@ def test_nothing_has_to_be_cleared_where_only_ids_are_bound():
 
 
 def test_a_well_formed_id_of_the_client_is_kept():
-    response, seen = answer(**{"X-Request-Id": "trace-1234.ab_C"})
-    assert response["X-Request-Id"] == seen["id"] == "trace-1234.ab_C"
+    response, observed = answer(**{"X-Request-Id": "trace-1234.ab_C"})
+    assert response["X-Request-Id"] == observed["id"] == "trace-1234.ab_C"
 
 
-@pytest.mark.parametrize("given", ["short", "x" * 65, "with blank", 'quo"ted-one', "line\nbreak-x"])
-def test_a_malformed_id_is_replaced(given: str):
-    response, _ = answer(**{"X-Request-Id": given})
+@pytest.mark.parametrize("value", ["short", "x" * 65, "with blank", 'quo"ted-one', "line\nbreak-x"])
+def test_a_malformed_id_is_replaced(value: str):
+    response, _ = answer(**{"X-Request-Id": value})
     assert re.fullmatch(r"[0-9a-f]{32}", response["X-Request-Id"])
 
 
@@ -63,7 +63,7 @@ def test_two_requests_do_not_share_an_id():
     ("peer", "forwarded", "client"),
     [
         ("203.0.113.9", "", "203.0.113.9"),
-        # Somebody who isn't the proxy may write what they like.
+        # A client that isn't the proxy may send any header.
         ("203.0.113.9", "127.0.0.1", "203.0.113.9"),
         # Our proxy appends what it saw; what stands before is the client's claim.
         ("10.1.2.3", "127.0.0.1, 198.51.100.7", "198.51.100.7"),

@@ -29,19 +29,19 @@ def game(master):
 def test_one_object_takes_one_round_trip(master, client, game, method, body):
     for caller in (master, client):
         caller.call(method, game, body)  # what has to be prepared is
-        with traffic() as seen:
+        with traffic() as recorded:
             assert caller.call(method, game, body).status == 200
-        assert (seen.executions, seen.round_trips) == (1, 1)
+        assert (recorded.executions, recorded.round_trips) == (1, 1)
 
 
 def test_a_find_takes_one_round_trip(client, game):
-    with traffic() as seen:
+    with traffic() as recorded:
         client.results("Game", where={"score": {"$gt": 0}}, order="-score", limit=20)
-    assert (seen.executions, seen.round_trips) == (1, 1)
+    assert (recorded.executions, recorded.round_trips) == (1, 1)
 
 
 def test_a_create_takes_one_round_trip(client, game):
     client.make("Game", score=1)
-    with traffic() as seen:
+    with traffic() as recorded:
         client.make("Game", score=1)
-    assert (seen.executions, seen.round_trips) == (1, 1)
+    assert (recorded.executions, recorded.round_trips) == (1, 1)

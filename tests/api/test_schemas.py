@@ -280,7 +280,7 @@ def test_a_purge_removes_all_objects_and_keeps_the_schema(master, client):
 
 def test_permissions_are_shown_as_they_were_set_and_replaced_as_a_whole(master):
     make(master, fields={"owner": {"type": "Pointer", "targetClass": "_User"}, "secret": TEXT})
-    wanted = {
+    expected = {
         "find": {"requiresAuthentication": True},
         "get": {"*": True},
         "create": {"role:Admins": True},
@@ -288,9 +288,9 @@ def test_permissions_are_shown_as_they_were_set_and_replaced_as_a_whole(master):
         "readUserFields": ["owner"],
         "protectedFields": {"*": ["secret"], "userField:owner": []},
     }
-    assert change(master, classLevelPermissions=wanted).status == 200
+    assert change(master, classLevelPermissions=expected).status == 200
     shown = master.get("/schemas/Game").json["classLevelPermissions"]
-    assert {name: shown[name] for name in wanted} == wanted
+    assert {name: shown[name] for name in expected} == expected
     assert shown["delete"] == shown["count"] == {}
     change(master, classLevelPermissions={"find": {"*": True}})
     shown = master.get("/schemas/Game").json["classLevelPermissions"]

@@ -251,8 +251,8 @@ def test_any_number_of_fields_is_computed_in_one_update(master, count):
     lists = {f"l{n}": [n, n] for n in range(count)}
     assert stored.put(**{name: listed("Add", *value) for name, value in lists.items()}) == lists
     assert stored.put(**dict.fromkeys(lists, DELETE)) == {}
-    kept = stored.fields()
-    assert {name: kept.get(name) for name in [*sums, *lists]} == sums | dict.fromkeys(lists)
+    remaining = stored.fields()
+    assert {name: remaining.get(name) for name in [*sums, *lists]} == sums | dict.fromkeys(lists)
 
 
 def test_an_update_names_at_most_ten_thousand_fields_and_keys(game):

@@ -204,11 +204,11 @@ def test_a_text_too_long_for_a_declared_index_is_refused_with_a_reason(transacti
         "/schemas/Game",
         {"fields": {"name": {"type": "String"}}, "indexes": {"by_name": {"name": 1}}},
     )
-    kept = master.make("Game", name="short")
+    saved = master.make("Game", name="short")
     long = "".join(random.Random(1).choices("abcdefghijklmnopqrstuvwxyz0123456789", k=20_000))
     for reply in (
         master.post("/classes/Game", {"name": long}),
-        master.put(f"/classes/Game/{kept}", {"name": long}),
+        master.put(f"/classes/Game/{saved}", {"name": long}),
     ):
         assert 400 <= reply.status < 500
         assert "index" in reply.json["error"]

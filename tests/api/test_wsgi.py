@@ -112,7 +112,7 @@ def test_a_view_s_header_replaces_that_of_every_response() -> None:
 
 @pytest.mark.parametrize("force", [None, "/forced"])
 @pytest.mark.parametrize(
-    "given",
+    "source",
     [
         {},
         {"PATH_INFO": ""},
@@ -130,13 +130,13 @@ def test_a_view_s_header_replaces_that_of_every_response() -> None:
     ],
 )
 def test_a_request_is_what_django_makes_of_its_environment(
-    given: dict[str, str], force: str | None
+    source: dict[str, str], force: str | None
 ) -> None:
     def made(kind: type[WSGIRequest]) -> dict[str, Any]:
-        request = kind({"REQUEST_METHOD": "post", "wsgi.input": io.BytesIO(b"12345"), **given})
-        seen = {name: getattr(request, name) for name in ("path", "path_info", "method")}
+        request = kind({"REQUEST_METHOD": "post", "wsgi.input": io.BytesIO(b"12345"), **source})
+        observed = {name: getattr(request, name) for name in ("path", "path_info", "method")}
         meta = {name: value for name, value in request.META.items() if name != "wsgi.input"}
-        return seen | {"meta": meta, "body": request.read()}
+        return observed | {"meta": meta, "body": request.read()}
 
     with override_settings(FORCE_SCRIPT_NAME=force):
         assert made(Utf8Request) == made(WSGIRequest)

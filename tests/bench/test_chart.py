@@ -65,7 +65,7 @@ def test_a_bar_that_misses_its_aim_has_another_colour_and_a_mark_beyond_it():
     _, met, missed = root.iter(f"{_SVG}rect")
     assert met.attrib["class"] != missed.attrib["class"]
     marks = [
-        float(one.attrib["x1"]) for one in root.iter(f"{_SVG}line") if one.get("class") == "aim"
+        float(item.attrib["x1"]) for item in root.iter(f"{_SVG}line") if item.get("class") == "aim"
     ]
     assert marks[0] == marks[1] > float(missed.attrib["x"]) + float(missed.attrib["width"])
     assert marks[0] < float(met.attrib["x"]) + float(met.attrib["width"])

@@ -21,7 +21,9 @@ def run(workload: str, target: str, rate: int, p99: float) -> Run:
 def scene(*, with_cold: bool) -> list[Run]:
     names = [workload.name for workload in COMPARED] + ["find-cold"] * with_cold
     return [
-        run(name, *rest) for name in names for rest in (("ours", 300, 10.0), ("peer", 100, 20.0))
+        run(name, *remaining)
+        for name in names
+        for remaining in (("ours", 300, 10.0), ("peer", 100, 20.0))
     ]
 
 

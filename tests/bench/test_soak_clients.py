@@ -1,4 +1,4 @@
-"""Clients of a soak notice whatever goes wrong, and count it or end the soak."""
+"""Clients of a soak notice every failure, and count it or end the soak."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bench.failure import BenchFailure
 from bench.soak.clients import Miner, Person, Rest, Sockets
 from bench.soak.command import total_size
 from bench.whole import MASTER_KEY
-from tests.waiting import until
+from tests.polling import until
 
 PATIENCE = 30.0
 
@@ -91,12 +91,12 @@ def test_a_client_goes_on_after_a_broken_response():
 
 def test_a_client_that_ends_ends_the_soak():
     with http_server([response(b'{"id":"a"}')]) as port:
-        rest = Rest(port, {}, processes=1, threads=1)
-        rest.start()
+        remaining = Rest(port, {}, processes=1, threads=1)
+        remaining.start()
         try:
-            until(lambda: raises(rest.count), PATIENCE)
+            until(lambda: raises(remaining.count), PATIENCE)
         finally:
-            rest.stop()
+            remaining.stop()
 
 
 def raises(work: Callable[[], Any]) -> bool:

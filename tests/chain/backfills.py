@@ -17,7 +17,7 @@ Identity = tuple[int, int, str]
 
 
 def forget_contracts() -> None:
-    """Versions of a network's contracts begin anew with each test's tables."""
+    """Versions of a network's contracts start from scratch with each test's tables."""
     contracts._catalogues.clear()
 
 
@@ -103,13 +103,13 @@ def spam(contract: Contract, count: int) -> None:
 
 def stored() -> list[Identity]:
     """The events that clients are shown, each by its place in the chain."""
-    found = ContractEvent.objects.filter(canonical=True).order_by("block_number", "log_index")
-    return [*found.values_list("block_number", "log_index", "block_hash")]
+    rows = ContractEvent.objects.filter(canonical=True).order_by("block_number", "log_index")
+    return [*rows.values_list("block_number", "log_index", "block_hash")]
 
 
-def on_chain(node: Node, last: int | None = None, **wanted: Any) -> list[Identity]:
+def on_chain(node: Node, last: int | None = None, **expected: Any) -> list[Identity]:
     """The same as the node says it."""
-    logs = node.logs(0, last, **wanted)
+    logs = node.logs(0, last, **expected)
     return [
         (int(log["blockNumber"], 16), int(log["logIndex"], 16), log["blockHash"]) for log in logs
     ]
@@ -117,8 +117,8 @@ def on_chain(node: Node, last: int | None = None, **wanted: Any) -> list[Identit
 
 def open_ranges(network_id: int) -> list[tuple[int, int]]:
     """What is still to be read, by next and last block."""
-    found = Backfill.objects.filter(network_id=network_id, done_at=None)
-    return [*found.order_by("next_block", "pk").values_list("next_block", "last_block")]
+    results = Backfill.objects.filter(network_id=network_id, done_at=None)
+    return [*results.order_by("next_block", "pk").values_list("next_block", "last_block")]
 
 
 def _object() -> dict[str, Any]:

@@ -87,7 +87,7 @@ class Ledger:
     def events(self, block_hash: str) -> set[Event]:
         """The events of the registered contracts up to this block."""
         catalogue = contracts.catalogue(self.node.chain_id)
-        found: set[Event] = set()
+        results: set[Event] = set()
         for hash_, block in self.chain(block_hash):
             if not block.logs:
                 continue
@@ -101,8 +101,8 @@ class Ledger:
                     )
                     for row in catalogue.read(block.logs, {hash_: time} if time else {})
                 ]
-            found.update(block.events[catalogue.version])
-        return found
+            results.update(block.events[catalogue.version])
+        return results
 
 
 @dataclass(frozen=True)
@@ -160,24 +160,24 @@ def shown(network_id: int) -> set[Event]:
 def replayed(network_id: int) -> set[Event]:
     """What a subscriber knows who has applied the whole outbox, each row in its turn."""
     rows = OutboxEntry.objects.filter(network_id=network_id).order_by("seq")
-    known: dict[tuple[str, int], Event] = {}
+    existing: dict[tuple[str, int], Event] = {}
     numbers = []
     for seq, op, payload in rows.values_list("seq", "op", "payload"):
         numbers.append(seq)
         event = json.loads(payload)
         place = (event["blockHash"], event["logIndex"])
         if op == "added":
-            assert place not in known, "sent twice"
-            known[place] = (
+            assert place not in existing, "sent twice"
+            existing[place] = (
                 *(event["blockNumber"], event["blockHash"], event["logIndex"]),
                 *(event["transactionHash"], event["transactionIndex"], event["address"]),
                 *(event.get("eventName"), _text(event["args"])),
                 event.get("blockTimestamp", {}).get("iso"),
             )
         else:
-            known.pop(place, None)  # of a backfill, maybe, whose events aren't sent
+            existing.pop(place, None)  # of a backfill, maybe, whose events aren't sent
     assert numbers == [*range(1, len(numbers) + 1)]
-    return {*known.values()}
+    return {*existing.values()}
 
 
 def followed(network_id: int, events: set[Event]) -> set[Event]:

@@ -20,10 +20,10 @@ from chain.indexing.repair.audits import audit
 from chain.models import Backfill
 from chain.rpc import pool
 from tests.chain.backfills import forget_contracts
+from tests.chain.false_fields import Twister
+from tests.chain.indexed_network import Network, let_a_minute_pass, listen, network
 from tests.chain.ledger import Comparison, Event, Ledger, compare, followed, replayed, shown
-from tests.chain.network_read import Network, let_a_minute_pass, listen, network
 from tests.chain.rpc.networks import provider
-from tests.chain.twisted import Twister
 from tests.evm.artefacts import Contract
 from tests.evm.liar import KINDS, Kind, Liar, Lie
 from tests.evm.node import Node
@@ -333,23 +333,23 @@ class Scenario:
                 self._wrong("an audit that fails says nothing", str(self.world.cursor.audit))
             self.audits_failed = True
             return
-        history, rest = self._by_place(compare(self.ledger))
+        history, remaining = self._by_place(compare(self.ledger))
         self.counts.did["wrong before the audits"] += len(before)
         self.counts.did["not compared any more"] += len(history)
         when = "lying" if still_lying else "honest"
-        self._note(f"left after two audits ({when}, {reads}, {self.liars[0].lies})", rest)
+        self._note(f"left after two audits ({when}, {reads}, {self.liars[0].lies})", remaining)
 
     def _by_place(self, comparison: Comparison) -> tuple[set[Event], set[Event]]:
         """What is wrong in blocks that audits don't compare any more, and the rest: a sample isn't
         meant to find what one provider has falsified in receipts as well. Those are the blocks of
         history, which backfills read, and those of audits that were given false receipts."""
         events = comparison.wrong | comparison.missing
-        rest = {
+        remaining = {
             event
             for event in followed(self.world.network_id, events)
             if self.verify == "all" or event[0] > self.passed
         }
-        return events - rest, rest
+        return events - remaining, remaining
 
     def _outgrow(self) -> None:
         """A shorter chain of the same blocks is a node that's behind, not another chain."""
@@ -385,11 +385,11 @@ class Scenario:
             self._wrong("not read to the end", f"{cursor.number}, {cursor.trouble}")
         if Backfill.objects.filter(done_at=None).exists():
             self._wrong("backfill not done", str(Backfill.objects.get(done_at=None).trouble))
-        history, rest = self._by_place(compare(self.ledger))
+        history, remaining = self._by_place(compare(self.ledger))
         self._check_subscribers()
         if self.verify == "all":
-            rest |= history
-        self._note("wrong at the end", rest)
+            remaining |= history
+        self._note("wrong at the end", remaining)
 
     def _wrong(self, what: str, text: str) -> None:
         self.counts.wrong[what] += 1

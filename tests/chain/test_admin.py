@@ -123,13 +123,15 @@ def test_a_halted_network_is_resumed_by_administrators_only(network: int, group:
     assert Cursor.objects.get().halted is not None
 
 
-def test_a_halted_network_is_resumed_when_its_id_confirms_it(network: int, kept: object) -> None:
+def test_a_halted_network_is_resumed_when_its_id_confirms_it(
+    network: int, log_store_redis: object
+) -> None:
     client = logged_in(ADMINISTRATORS)
     assert RESUME in client.get("/admin/networks/").text
     page = client.get(RESUME).text
     assert "deep &lt;script&gt;" in page
     assert EVIL not in page
-    for given, complaint in (
+    for value, complaint in (
         ({"way": "on", "confirmation": "6"}, "isn&#x27;t the network&#x27;s id"),
         ({"way": "on", "confirmation": ""}, "required"),
         ({"way": "all", "confirmation": "5"}, "not one of the available choices"),
@@ -137,14 +139,14 @@ def test_a_halted_network_is_resumed_when_its_id_confirms_it(network: int, kept:
         ({"way": "on", "block": "7", "confirmation": "5"}, "A block goes with"),
         ({"way": "unwind", "block": "90", "confirmation": "5"}, "read up to block 90"),
     ):
-        assert complaint in client.post(RESUME, given).text
+        assert complaint in client.post(RESUME, value).text
         assert Cursor.objects.get().halted is not None
     assert client.post(RESUME, {"way": "on", "confirmation": "5"}).status_code == 302
     assert Cursor.objects.get().halted is None
     store.flush()
     (line,) = search.search(Wanted(text="staff write")).entries
-    told = [line.fields[name] for name in ("staff", "action", "network", "way", "halted")]
-    assert told == ["administrators", "resume", 5, "on", f"deep {EVIL}"]
+    fields = [line.fields[name] for name in ("staff", "action", "network", "way", "halted")]
+    assert fields == ["administrators", "resume", 5, "on", f"deep {EVIL}"]
     refused = client.post(RESUME, {"way": "on", "confirmation": "5"}).text
     assert "Network 5 is not halted." in refused
     assert client.get("/admin/networks/6/resume/").status_code == 404
@@ -314,13 +316,13 @@ def test_nobody_adds_or_changes_records_by_hand(records: None) -> None:
 
 def test_a_providers_address_is_written_and_never_shown(network: int) -> None:
     client = logged_in(ADMINISTRATORS)
-    given = {"network_id": "5", "name": "second", "weight": "3", "active": "on", "new_url": SECRET}
-    assert client.post("/admin/chain/provider/add/", given).status_code == 302
+    value = {"network_id": "5", "name": "second", "weight": "3", "active": "on", "new_url": SECRET}
+    assert client.post("/admin/chain/provider/add/", value).status_code == 302
     made = Provider.objects.get(name="second")
     assert cipher("chain provider").decrypt(made.url).decode() == SECRET
     place = f"/admin/chain/provider/{made.pk}/change/"
     assert "very-secret-key" not in client.get(place).text
-    changed = client.post(place, given | {"new_url": "", "weight": "4"})
+    changed = client.post(place, value | {"new_url": "", "weight": "4"})
     assert changed.status_code == 302
     made.refresh_from_db()
     assert (made.weight, cipher("chain provider").decrypt(made.url).decode()) == (4, SECRET)
@@ -328,8 +330,8 @@ def test_a_providers_address_is_written_and_never_shown(network: int) -> None:
 
 @pytest.mark.parametrize("url", ["", "ftp://x.example", "https://", "file:///etc/passwd", "x y"])
 def test_what_is_no_address_is_refused(network: int, url: str) -> None:
-    given = {"network_id": "5", "name": "second", "weight": "3", "new_url": url}
-    reply = logged_in(ADMINISTRATORS).post("/admin/chain/provider/add/", given)
+    value = {"network_id": "5", "name": "second", "weight": "3", "new_url": url}
+    reply = logged_in(ADMINISTRATORS).post("/admin/chain/provider/add/", value)
     assert reply.status_code == 200
     assert not Provider.objects.filter(name="second").exists()
 
@@ -351,8 +353,8 @@ SETTINGS = {"active": "on", "finality_depth": "", "verify": "sample"}
 def test_the_settings_of_a_network_leave_its_public_fields_alone(network: int) -> None:
     row = Blockchain.objects.get()
     client = logged_in(ADMINISTRATORS)
-    given = SETTINGS | {"poll_interval": "500", "confirmations": "2", "verify": "all"}
-    reply = client.post(f"/admin/chain/blockchain/{row.pk}/change/", given)
+    value = SETTINGS | {"poll_interval": "500", "confirmations": "2", "verify": "all"}
+    reply = client.post(f"/admin/chain/blockchain/{row.pk}/change/", value)
     assert reply.status_code == 302
     row.refresh_from_db()
     assert (row.poll_interval, row.confirmations, row.verify, row.rpc_endpoint) == (
@@ -367,9 +369,9 @@ def test_the_settings_of_a_network_leave_its_public_fields_alone(network: int) -
 )
 def test_settings_that_can_not_be_are_refused(network: int, wrong: dict[str, str]) -> None:
     row = Blockchain.objects.get()
-    given = SETTINGS | {"poll_interval": "500", "confirmations": "2"}
+    value = SETTINGS | {"poll_interval": "500", "confirmations": "2"}
     reply = logged_in(ADMINISTRATORS).post(
-        f"/admin/chain/blockchain/{row.pk}/change/", given | wrong
+        f"/admin/chain/blockchain/{row.pk}/change/", value | wrong
     )
     assert reply.status_code == 200
     row.refresh_from_db()
@@ -383,7 +385,7 @@ ABI: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("abi", [ABI, {"abi": ABI, "bytecode": "0x"}])
 def test_a_contract_is_added_by_its_address_and_abi(network: int, abi: Any) -> None:
-    given = {
+    value = {
         "network": "5",
         "name": "Gem",
         "address": ADDRESS.lower(),
@@ -393,7 +395,7 @@ def test_a_contract_is_added_by_its_address_and_abi(network: int, abi: Any) -> N
         "listening": "on",
     }
     client = logged_in(ADMINISTRATORS)
-    assert client.post("/admin/chain/contracts/add/", given).status_code == 302
+    assert client.post("/admin/chain/contracts/add/", value).status_code == 302
     made = SmartContract.objects.get()
     assert (made.address, made.abi, made.start_block, made.listening) == (ADDRESS, ABI, 3, True)
 
@@ -411,8 +413,8 @@ def test_a_contract_is_added_by_its_address_and_abi(network: int, abi: Any) -> N
     ],
 )
 def test_what_is_wrong_with_a_contract_is_said(network: int, wrong: dict[str, str]) -> None:
-    given = {"network": "5", "name": "Gem", "address": ADDRESS, "abi": json.dumps(ABI)}
-    reply = logged_in(ADMINISTRATORS).post("/admin/chain/contracts/add/", given | wrong)
+    value = {"network": "5", "name": "Gem", "address": ADDRESS, "abi": json.dumps(ABI)}
+    reply = logged_in(ADMINISTRATORS).post("/admin/chain/contracts/add/", value | wrong)
     assert reply.status_code == 200
     assert "sv-complaint" in reply.text or "sv-error" in reply.text
     assert not SmartContract.objects.exists()

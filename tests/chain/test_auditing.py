@@ -1,4 +1,4 @@
-"""What is stored is compared with the chain again, and mended."""
+"""What is stored is compared with the chain again, and repaired."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ def gem(node: Node) -> Contract:
     return gem
 
 
-def counts(found: Findings | None) -> dict[str, int]:
-    assert found is not None
-    return {**found.counts, "mended": found.mended}
+def counts(results: Findings | None) -> dict[str, int]:
+    assert results is not None
+    return {**results.counts, "mended": results.mended}
 
 
 def outbox() -> list[tuple[str, int, Any]]:
-    """What subscribers were told: which log, with which arguments."""
-    found = OutboxEntry.objects.order_by("seq").values_list("op", "payload")
-    told = [(op, json.loads(payload)) for op, payload in found]
-    return [(op, event["logIndex"], event["args"]) for op, event in told]
+    """What subscribers received: which log, with which arguments."""
+    rows = OutboxEntry.objects.order_by("seq").values_list("op", "payload")
+    message = [(op, json.loads(payload)) for op, payload in rows]
+    return [(op, event["logIndex"], event["args"]) for op, event in message]
 
 
 def read_all(node: Node, gem: Contract, url: str | None = None) -> int:
@@ -66,10 +66,10 @@ def read_all(node: Node, gem: Contract, url: str | None = None) -> int:
 
 def test_what_is_as_it_should_be_is_left_alone(node: Node, gem: Contract) -> None:
     network_id = read_all(node, gem)
-    found = audit(network_id)
-    assert counts(found) == {"missing": 0, "superfluous": 0, "different": 0, "mended": 0}
-    assert found is not None
-    assert (found.events, found.is_clean) == (50, True)
+    report = audit(network_id)
+    assert counts(report) == {"missing": 0, "superfluous": 0, "different": 0, "mended": 0}
+    assert report is not None
+    assert (report.events, report.is_clean) == (50, True)
     cursor = Cursor.objects.get()
     assert cursor.audited == node.head
     assert cursor.audit["events"] == 50
@@ -88,12 +88,12 @@ def test_what_was_written_by_hand_and_is_no_log_is_left_alone(
     header = node.block(node.head - 1)
     place = {"logIndex": 900, "blockHash": header["hash"], "address": gem.address}
     master.make("ContractEvent", **own, **place)
-    found = audit(network_id)
-    assert found is not None
-    assert found.counts == {"missing": 0, "superfluous": 0, "different": 0}
-    assert found.unclear == [node.head - 1], "one that says that it is a log"
-    kept = ContractEvent.objects.filter(object_id__in=made, canonical=True, event_name="Own")
-    assert kept.count() == len(made)
+    report = audit(network_id)
+    assert report is not None
+    assert report.counts == {"missing": 0, "superfluous": 0, "different": 0}
+    assert report.unclear == [node.head - 1], "one that says that it is a log"
+    remaining = ContractEvent.objects.filter(object_id__in=made, canonical=True, event_name="Own")
+    assert remaining.count() == len(made)
 
 
 def test_what_was_deleted_and_what_was_altered_is_mended(node: Node, gem: Contract) -> None:
@@ -107,16 +107,16 @@ def test_what_was_deleted_and_what_was_altered_is_mended(node: Node, gem: Contra
     invented = ContractEvent.objects.get(pk=fourth.pk)
     invented.pk, invented.log_index, invented.address = "invented00", 99, second.address
     invented.save(force_insert=True)
-    found = audit(network_id)
+    report = audit(network_id)
     # The one with another address looks missing at first sight, and is different.
-    assert counts(found) == {"missing": 2, "superfluous": 1, "different": 2, "mended": 5}
+    assert counts(report) == {"missing": 2, "superfluous": 1, "different": 2, "mended": 5}
     assert stored() == on_chain(node)
     mended = ContractEvent.objects.get(pk=second.pk)
     assert mended.args == second.args
     assert ContractEvent.objects.get(pk=fourth.pk).address == fourth.address
     Cursor.objects.update(audited=0)
     assert counts(audit(network_id))["mended"] == 0
-    # These blocks were before the contract was listened to: nobody was told of them.
+    # These blocks precede the contract's registration: subscribers never got them.
     assert outbox() == []
 
 
@@ -143,15 +143,15 @@ def test_a_provider_that_has_lost_its_logs_takes_nothing_away(node: Node, gem: C
         network_id = read_all(node, gem, proxy.url)
         proxy.on("eth_getLogs", without_logs())
         proxy.on("eth_getBlockReceipts", gives(None))
-        found = audit(network_id)
-        assert found is not None
-        assert len(found.unclear) == 10
+        report = audit(network_id)
+        assert report is not None
+        assert len(report.unclear) == 10
         assert len(stored()) == 50
         # Also where the headers' filters say nothing.
         block = node.block(5) | {"logsBloom": "0x" + "0" * 512}
         proxy.on("eth_getBlockByNumber", gives(block))
-        found = examine(network_id, 5, 5, mending=True)
-        assert found.unclear == [5]
+        report = examine(network_id, 5, 5, mending=True)
+        assert report.unclear == [5]
         proxy.on("eth_getTransactionReceipt", gives(None))
         assert examine(network_id, 5, 5, mending=True).unclear == [5]
     assert stored() == on_chain(node)
@@ -166,9 +166,9 @@ def test_blocks_that_are_not_clear_are_compared_again_by_the_next_audits(
         ContractEvent.objects.filter(pk=event.pk).update(args={"tokenId": "17"})
         proxy.on("eth_getBlockReceipts", gives(None))
         proxy.on("eth_getTransactionReceipt", gives(None))
-        found = audit(network_id)
-        assert found is not None
-        assert 5 in found.unclear
+        report = audit(network_id)
+        assert report is not None
+        assert 5 in report.unclear
         assert ContractEvent.objects.get(pk=event.pk).args == {"tokenId": "17"}
         [again] = Recheck.objects.all()
         assert again.next_block <= 5 <= again.last_block
@@ -182,10 +182,12 @@ def test_only_events_of_the_blocks_in_question_are_loaded(node: Node, gem: Contr
     network_id = read_all(node, gem)
     heights = sorted({*ContractEvent.objects.values_list("block_number", flat=True)})
     chosen = [heights[0], heights[-1]]
-    assert {one.block_number for one in stored_events(network_id, chosen)} == {*chosen}
-    assert {one.block_number for one in stored_events(network_id, range(*chosen))} == {
-        *heights[:-1]
+    assert {stored_event.block_number for stored_event in stored_events(network_id, chosen)} == {
+        *chosen
     }
+    assert {
+        stored_event.block_number for stored_event in stored_events(network_id, range(*chosen))
+    } == {*heights[:-1]}
     assert stored_events(network_id, []) == {}
 
 
@@ -235,8 +237,8 @@ def test_what_is_stored_is_compared_in_parts(
     network_id = read_all(node, gem)
     ContractEvent.objects.filter(block_number=9).delete()
     monkeypatch.setattr(examination, "_MOST", 7)
-    told: list[int] = []
-    found = examine(network_id, 0, node.head, mending=True, progress=told.append)
-    assert (found.events, found.mended) == (50, 5)
-    assert len(told) > 5
+    observed: list[int] = []
+    report = examine(network_id, 0, node.head, mending=True, progress=observed.append)
+    assert (report.events, report.mended) == (50, 5)
+    assert len(observed) > 5
     assert stored() == on_chain(node)

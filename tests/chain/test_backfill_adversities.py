@@ -1,4 +1,4 @@
-"""The past is read whole and once, whatever happens meanwhile."""
+"""History is indexed completely and once, through every concurrent change."""
 
 from __future__ import annotations
 
@@ -189,18 +189,18 @@ def test_a_process_that_is_killed_again_and_again_loses_and_doubles_nothing(node
         Backfill.objects.update(step=1)
         environment = Processes("tests.cloud").environment | {"PROCESS": "manage"}
         command = [sys.executable, "manage.py", "chain_backfill", str(network_id), "--wait"]
-        for wanted in (500, 1500, 3000):
+        for expected in (500, 1500, 3000):
             process = subprocess.Popen(
                 command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
             )
             try:
-                # Its output says why, should it end by itself.
-                until(lambda: len(stored()) >= wanted or process.poll() is not None)  # noqa: B023
+                # Its output says why, should it end unexpectedly.
+                until(lambda: len(stored()) >= expected or process.poll() is not None)  # noqa: B023
                 assert process.poll() is None
             finally:
                 process.send_signal(signal.SIGKILL)
-                said, _ = process.communicate()
-                print(said.decode())
+                message, _ = process.communicate()
+                print(message.decode())
         assert open_ranges(network_id)
         done = subprocess.run(command, cwd=ROOT, env=environment, check=False, capture_output=True)
         assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""What is stored is what the chain says, whatever order things happen in.
+"""What is stored is what the chain says, in any order of what happens.
 
 An adversary lets the chain grow and be reorganised, contracts be registered, removed and switched
 off and on, rows be lost and altered, while the past is read, audited and pruned. At the end
@@ -29,8 +29,8 @@ from tests.chain.backfills import (
     open_ranges,
     stored,
 )
-from tests.chance import DRAWN, seed_of
 from tests.evm.node import Node
+from tests.random_seeds import DRAWN, seed_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -90,16 +90,16 @@ class Adversary:
             change(self.contract, listening=self.rng.random() < 0.5)
 
     def examine(self) -> None:
-        # Otherwise the chain or the contracts are about to be read anew.
+        # Otherwise the chain or the contracts are about to be indexed again.
         with suppress(NodeFailure, Lost):
             audits.examine(self.network_id, 0, _EVERYTHING, mending=True)
 
     def harm(self) -> None:
-        for one in self.rng.sample([*ContractEvent.objects.filter(canonical=True)], 6):
+        for item in self.rng.sample([*ContractEvent.objects.filter(canonical=True)], 6):
             if self.rng.random() < 0.5:
-                one.delete()
+                item.delete()
             else:
-                ContractEvent.objects.filter(pk=one.pk).update(args={"tokenId": "wrong"})
+                ContractEvent.objects.filter(pk=item.pk).update(args={"tokenId": "wrong"})
 
     def make_peace(self) -> None:
         self.register()
@@ -127,8 +127,8 @@ def test_in_the_end_everything_is_stored_once(node: Node, seed: int | str) -> No
     cursor = Cursor.objects.get()
     assert cursor.number == node.head
     assert stored() == on_chain(node)
-    found = audits.examine(network_id, 0, _EVERYTHING)
-    assert (found.is_clean, found.events) == (True, len(stored()))
+    report = audits.examine(network_id, 0, _EVERYTHING)
+    assert (report.is_clean, report.events) == (True, len(stored()))
 
     adversary.harm()
     assert audits.examine(network_id, 0, _EVERYTHING, mending=True).mended == 6

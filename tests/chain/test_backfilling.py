@@ -1,4 +1,4 @@
-"""The past of a contract is read by itself, each event once."""
+"""A contract's history is indexed automatically, each event once."""
 
 from __future__ import annotations
 
@@ -144,10 +144,10 @@ def test_blocks_that_are_not_final_are_read_by_their_hashes(node: Node) -> None:
     gem = node.deployed("Gem")
     for _ in range(6):
         spam(gem, 2)
-    asked: list[dict[str, Any]] = []
+    observed: list[dict[str, Any]] = []
 
     def note(call: Call) -> Any:
-        asked.append(call.params[0])
+        observed.append(call.params[0])
         return call.forward()
 
     with proxied(node) as proxy:
@@ -157,7 +157,7 @@ def test_blocks_that_are_not_final_are_read_by_their_hashes(node: Node) -> None:
         proxy.on("eth_getLogs", note)
         advance(network_id)
     newest = [node.block(node.head - back)["hash"] for back in (2, 1, 0)]
-    assert [one.get("blockHash") for one in asked] == [None, *newest]
+    assert [item.get("blockHash") for item in observed] == [None, *newest]
     assert stored() == on_chain(node)
     assert open_ranges(network_id) == []
 

@@ -18,7 +18,7 @@ from chain.models import Block, ContractEvent, Coverage, Cursor, OutboxEntry
 from objects.database.statements import fetch
 from tests.chain.backfills import listen as listen_to
 from tests.chain.backfills import network_of, not_final_above, spam
-from tests.chain.network_read import Network, listen, network
+from tests.chain.indexed_network import Network, listen, network
 from tests.evm.artefacts import Contract
 from tests.evm.faults import altered
 from tests.evm.node import Node
@@ -192,7 +192,7 @@ def test_the_upgrade_leaves_the_rows_of_the_table_alone(client: Api) -> None:
 
 
 def stored_before(node: Node, gem: Contract, url: str | None = None) -> int:
-    """Events of a release that didn't store it, of which subscribers were told."""
+    """Events of a release that didn't store it, that subscribers received."""
     network_id = network_of(node, url)
     listen_to(gem)
     advance(network_id)
@@ -210,25 +210,25 @@ def test_reading_again_fills_in_what_was_stored_without_it(
         network_id = stored_before(node, gem, proxy.url)
         if hook is not None:
             proxy.on("eth_getLogs", hook)
-        found = examine(network_id, 0, node.head)
-        assert found.is_clean
-        assert (found.undated, found.dated) == (20, 0)
-        assert "20 without the time of their block" in describe(found)
-        found = examine(network_id, 0, node.head, mending=True, tell_changes=False)
-        assert found.is_clean
-        assert (found.undated, found.dated, found.mended) == (0, 20, 0)
-        assert "20 have been given it" in describe(found)
+        report = examine(network_id, 0, node.head)
+        assert report.is_clean
+        assert (report.undated, report.dated) == (20, 0)
+        assert "20 without the time of their block" in describe(report)
+        report = examine(network_id, 0, node.head, mending=True, tell_changes=False)
+        assert report.is_clean
+        assert (report.undated, report.dated, report.mended) == (0, 20, 0)
+        assert "20 have been given it" in describe(report)
         check_times(node)
-        found = examine(network_id, 0, node.head)
-        assert (found.undated, found.dated) == (0, 0)
-        assert "time" not in describe(found)
+        report = examine(network_id, 0, node.head)
+        assert (report.undated, report.dated) == (0, 0)
+        assert "time" not in describe(report)
 
 
 def test_an_audit_fills_it_in_and_tells_nobody(node: Node, gem: Contract) -> None:
     network_id = stored_before(node, gem)
-    found = audit(network_id)
-    assert found is not None
-    assert (found.is_clean, found.dated) == (True, 20)
+    report = audit(network_id)
+    assert report is not None
+    assert (report.is_clean, report.dated) == (True, 20)
     check_times(node)
     assert not OutboxEntry.objects.exists()
 
@@ -238,8 +238,8 @@ def test_another_time_than_that_of_the_block_is_mended_and_told(node: Node, gem:
     examine(network_id, 0, node.head, mending=True)
     event = ContractEvent.objects.order_by("block_number")[0]
     ContractEvent.objects.filter(pk=event.pk).update(block_timestamp=event.created_at)
-    found = examine(network_id, 0, node.head, mending=True)
-    assert (found.counts["different"], found.mended) == (1, 1)
+    report = examine(network_id, 0, node.head, mending=True)
+    assert (report.counts["different"], report.mended) == (1, 1)
     check_times(node)
     assert [*OutboxEntry.objects.order_by("seq").values_list("op", flat=True)] == [
         "removed",

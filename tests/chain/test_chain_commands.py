@@ -48,12 +48,16 @@ def test_status_says_how_each_network_is(node: Node, gem: Contract) -> None:
     listen(gem)
     Cursor.objects.update(head=node.head + 3, halted="another chain", trouble="no answer")
     call_command("chain_backfill", str(network_id), stdout=StringIO())
-    [one] = run_json("chain_status")["networks"]
-    assert (one["networkId"], one["checkpoint"], one["lag"]) == (network_id, node.head, 3)
-    assert one["contracts"] == {"registered": 1, "listening": 1}
-    assert one["transactions"] == {"pending": 0, "stalled": 0, "oldestPending": None}
-    assert [row["contract"] for row in one["backfills"]] == ["Gem"]
-    assert [provider["source"] for provider in one["providers"]] == ["public"]
+    [network] = run_json("chain_status")["networks"]
+    assert (network["networkId"], network["checkpoint"], network["lag"]) == (
+        network_id,
+        node.head,
+        3,
+    )
+    assert network["contracts"] == {"registered": 1, "listening": 1}
+    assert network["transactions"] == {"pending": 0, "stalled": 0, "oldestPending": None}
+    assert [row["contract"] for row in network["backfills"]] == ["Gem"]
+    assert [provider["source"] for provider in network["providers"]] == ["public"]
     text = run("chain_status", network_id)
     for word in ("HALTED", "another chain", "no answer", "3 blocks behind", "Gem 0-"):
         assert word in text
@@ -156,9 +160,9 @@ def test_verify_finds_and_mends_what_was_deleted_or_altered(node: Node, gem: Con
     out = StringIO()
     with pytest.raises(CommandError, match="--mend puts it right"):
         call_command("chain_verify", str(network_id), "--json", stdout=out)
-    found = json.loads(out.getvalue())
-    assert (found["missing"], found["different"], found["mended"]) == (1, 1, 0)
-    assert found["examples"]["missing"] == [[2, 0, first.transaction_hash]]
+    document = json.loads(out.getvalue())
+    assert (document["missing"], document["different"], document["mended"]) == (1, 1, 0)
+    assert document["examples"]["missing"] == [[2, 0, first.transaction_hash]]
     assert run_json("chain_verify", network_id, "--from", 3)["events"] == 15
     assert run_json("chain_verify", network_id, "--mend")["mended"] == 2
     assert run_json("chain_verify", network_id)["missing"] == 0
@@ -182,16 +186,16 @@ def test_events_are_decoded_again_after_their_abi_was_corrected(node: Node, gem:
     contract = listen(gem)
     change(contract, abi=artefact("Gem").without("Transfer"))
     run("chain_backfill", network_id, "--wait")
-    before = {one.pk: one for one in ContractEvent.objects.all()}
-    assert {one.event_name for one in before.values()} == {None}
+    before = {row.pk: row for row in ContractEvent.objects.all()}
+    assert {row.event_name for row in before.values()} == {None}
     change(contract, abi=artefact("Gem").abi)
-    found = run_json("chain_reindex", network_id, "--contract", gem.address)
-    assert (found["different"], found["mended"]) == (20, 20)
-    after = {one.pk: one for one in ContractEvent.objects.all()}
+    document = run_json("chain_reindex", network_id, "--contract", gem.address)
+    assert (document["different"], document["mended"]) == (20, 20)
+    after = {row.pk: row for row in ContractEvent.objects.all()}
     assert before.keys() == after.keys()
-    assert {one.event_name for one in after.values()} == {"Transfer"}
-    assert all("tokenId" in one.args for one in after.values())
-    assert all(one.updated_at >= before[one.pk].updated_at for one in after.values())
+    assert {row.event_name for row in after.values()} == {"Transfer"}
+    assert all("tokenId" in row.args for row in after.values())
+    assert all(row.updated_at >= before[row.pk].updated_at for row in after.values())
     assert not OutboxEntry.objects.exists()
     assert run_json("chain_reindex", network_id)["mended"] == 0
 

@@ -1,5 +1,5 @@
 """An adversary mines, reorganises and rolls back while the chain is read, between any two answers,
-and processes crash before they commit: what is stored and told is the chain, always."""
+and processes crash before they commit: what is stored and sent is always the chain."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from django.db import connection
 from chain.core.failures import NodeFailure
 from chain.indexing import head as following
 from chain.models import Reorganisation
-from tests.chain.network_read import Network, listen, network
-from tests.chance import DRAWN, seed_of
+from tests.chain.indexed_network import Network, listen, network
 from tests.evm.node import Node
 from tests.evm.proxy import Call
+from tests.random_seeds import DRAWN, seed_of
 
 pytestmark = pytest.mark.django_db
 
@@ -37,7 +37,7 @@ CREATE TRIGGER crash AFTER UPDATE OF number ON chain_cursor FOR EACH ROW EXECUTE
 
 
 class Adversary:
-    """Whoever makes the chain of a network, and changes it, but for what is final."""
+    """Mines a network's chain and reorganises it, except for what is final."""
 
     def __init__(self, world: Network, seed: int) -> None:
         self.world = world
@@ -135,7 +135,7 @@ def _outgrow(world: Network) -> None:
 
 def test_a_little_chaos(node: Node) -> None:
     did = rounds(node, seed=5, count=14).did
-    assert all(did[one] for one in ("minted", "reorganised", "raced", "crashed", "repaired"))
+    assert all(did[item] for item in ("minted", "reorganised", "raced", "crashed", "repaired"))
 
 
 @pytest.mark.slow

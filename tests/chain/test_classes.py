@@ -68,8 +68,8 @@ def test_the_id_of_a_network_never_changes(master: Api) -> None:
 def test_addresses_are_kept_with_their_checksum(master: Api) -> None:
     address = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
     made = master.post("/classes/Identity", {"walletAddress": address.lower()}).json
-    kept = master.get(f"/classes/Identity/{made['objectId']}").json["walletAddress"]
-    assert kept == address
+    stored = master.get(f"/classes/Identity/{made['objectId']}").json["walletAddress"]
+    assert stored == address
     again = master.post("/classes/Identity", {"walletAddress": address})
     assert again.error == (400, 137)
     wrong = master.post("/classes/Identity", {"walletAddress": address.replace("5aA", "5Aa")})
@@ -185,8 +185,8 @@ def test_clients_neither_see_nor_query_the_settings_of_a_network(client: Api, ma
             for obj in shown:
                 assert not obj.keys() & SETTINGS.keys()
             for name, value in SETTINGS.items():
-                asked = caller.get("/classes/Blockchain", where={name: value})
-                assert asked.error == (400, 119)
+                response = caller.get("/classes/Blockchain", where={name: value})
+                assert response.error == (400, 119)
                 assert caller.get("/classes/Blockchain", order=name).error == (400, 119)
 
 

@@ -19,7 +19,7 @@ from chain.indexing.contract_versions import contracts_changed
 from chain.indexing.storage.events import store_events
 from chain.models import ContractEvent, Cursor, SmartContract
 from chain.rpc.web3_library import web3
-from tests.chain.network_read import Network, listen, network
+from tests.chain.indexed_network import Network, listen, network
 from tests.evm.artefacts import Contract, artefact, cut, put_diamond
 from tests.evm.node import Node
 from tests.rest import Api
@@ -33,9 +33,9 @@ GEM = {"name": "Gem", "address": ADDRESS, "networkId": 5}
 
 @pytest.fixture
 def world(node: Node) -> Iterator[Network]:
-    with network(node) as found:
+    with network(node) as results:
         node.automine(True)
-        yield found
+        yield results
 
 
 def logs_of(world: Network, contract: Contract) -> list[Log]:
@@ -150,13 +150,13 @@ def test_the_read_only_master_key_and_clients_register_nothing(client: Api, read
 
 def test_every_change_gives_the_network_another_version(master: Api) -> None:
     made = master.make("SmartContract", **GEM)
-    seen = [Cursor.objects.get(pk=5).contracts]
+    observed = [Cursor.objects.get(pk=5).contracts]
     for change in ({"note": "x"}, {"listening": False}, {"startBlock": 7}):
         master.put(f"/classes/SmartContract/{made}", change)
-        seen.append(Cursor.objects.get(pk=5).contracts)
+        observed.append(Cursor.objects.get(pk=5).contracts)
     master.delete(f"/classes/SmartContract/{made}")
-    seen.append(Cursor.objects.get(pk=5).contracts)
-    assert seen == sorted(set(seen))
+    observed.append(Cursor.objects.get(pk=5).contracts)
+    assert observed == sorted(set(observed))
 
 
 # -- The catalogue --------------------------------------------------------------------------------
@@ -192,15 +192,15 @@ def test_who_looks_whose_code_it_runs_makes_nobody_forget_what_logs_mean(master:
         return set()
 
     def ask() -> set[int]:
-        found = set()
+        results = set()
         try:
             for _ in range(100):
                 contracts_changed({"networkId": 5})
                 [contract] = contracts.catalogue(5).contracts.values()
-                found.add(len(contract.abis[0]))
+                results.add(len(contract.abis[0]))
         finally:
             over.set()
-        return found
+        return results
 
     assert at_once([look, ask]) == [set(), {1}]
 
@@ -211,10 +211,10 @@ def test_logs_are_counted_by_contract_within_their_transaction(world: Network) -
     listen(world, coin, "Coin")
     world.gem.transact("spam", 3, gas=1_000_000)
     world.gem.transact("spam", 2, gas=1_000_000)
-    found = read(world, world.gem)
-    assert [row.ordinal for row in found][-5:] == [0, 1, 2, 0, 1]
-    assert {row.contract_name for row in found} == {"Gem"}
-    assert [row.log_index for row in found[-5:-2]] == [0, 1, 2]
+    parsed = read(world, world.gem)
+    assert [row.ordinal for row in parsed][-5:] == [0, 1, 2, 0, 1]
+    assert {row.contract_name for row in parsed} == {"Gem"}
+    assert [row.log_index for row in parsed[-5:-2]] == [0, 1, 2]
 
 
 def test_rows_that_no_rule_has_seen_do_not_stop_their_network(master: Api) -> None:
@@ -270,10 +270,10 @@ def zoo_of(world: Network, *without: str) -> Contract:
 
 def test_every_kind_of_event_is_read(world: Network) -> None:
     zoo = zoo_of(world)
-    found = decoded(world, zoo)
-    assert all(name is not None for name, _ in found)
+    results = decoded(world, zoo)
+    assert all(name is not None for name, _ in results)
     by_name: dict[str, list[Any]] = {}
-    for name, args in found:
+    for name, args in results:
         by_name.setdefault(str(name), []).append(args)
     assert by_name["Hidden"] == [{"number": "7", "text": "no topic of its own"}]
     assert by_name["Extremes"] == [
@@ -310,7 +310,7 @@ def test_web3_reads_the_same(world: Network) -> None:
         theirs = event().process_log(
             {
                 "address": log.address,
-                "topics": [HexBytes(one) for one in log.topics],
+                "topics": [HexBytes(topic) for topic in log.topics],
                 "data": HexBytes(log.data),
                 "blockNumber": log.height,
                 "blockHash": HexBytes(log.block_hash),
@@ -327,9 +327,9 @@ def test_web3_reads_the_same(world: Network) -> None:
 def shown(value: Any, like: Any) -> Any:
     """A value of web3 as JSON has it; of numbers ``like`` says whether they are texts."""
     if isinstance(like, dict):
-        return {key: shown(value[key], one) for key, one in like.items()}
+        return {key: shown(value[key], item) for key, item in like.items()}
     if isinstance(like, list):
-        return [shown(one, other) for one, other in zip(value, like, strict=True)]
+        return [shown(item, other) for item, other in zip(value, like, strict=True)]
     if isinstance(value, bytes):
         return "0x" + bytes(value).hex()
     return str(value) if isinstance(like, str) else value
@@ -362,9 +362,9 @@ def test_text_of_any_bytes_is_stored(world: Network, client: Api) -> None:
     query = "/classes/ContractEvent?order=-logIndex&limit=1&where=" + json.dumps(
         {"eventName": "Words"}
     )
-    [found] = client.get(query).json["results"]
-    assert found["args"] == {"text": "a\ufffd\ufffd\ufffd\ufffd\ufffd\\u0000\n\t"}
-    assert found["networkId"] == str(world.network_id)
+    [result] = client.get(query).json["results"]
+    assert result["args"] == {"text": "a\ufffd\ufffd\ufffd\ufffd\ufffd\\u0000\n\t"}
+    assert result["networkId"] == str(world.network_id)
 
 
 def test_a_token_of_another_kind_than_registered_stays_raw(world: Network) -> None:

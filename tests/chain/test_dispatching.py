@@ -61,10 +61,10 @@ def test_what_is_due_before_the_middle_of_the_next_second_is_due_now(
     for _ in range(20):
         now = timezone.now()
         Cursor.objects.update(next_poll_at=now + timedelta(seconds=ahead))
-        found = sent()
+        results = sent()
         if timezone.now() - now < timedelta(seconds=0.4):
             break  # a busy machine may take longer, until it is due
-    assert found == {"chain": count, "backfill": 0}
+    assert results == {"chain": count, "backfill": 0}
 
 
 def test_a_network_is_looked_at_after_the_clock_was_set_back() -> None:

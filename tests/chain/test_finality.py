@@ -11,7 +11,7 @@ import pytest
 from chain.indexing.head import indexer
 from chain.indexing.storage.events import store_events
 from chain.models import ContractEvent, Cursor
-from tests.chain.network_read import listen, network
+from tests.chain.indexed_network import listen, network
 from tests.chain.test_storing import NETWORK, row
 from tests.evm.node import Node
 from tests.rest import Api
@@ -28,14 +28,14 @@ def events(db: None) -> None:
     Cursor.objects.create(network_id=NETWORK, number=9, head=12, safe=7, finalized=4)
 
 
-def found(api: Api, **where: Any) -> list[int]:
+def block_numbers(api: Api, **where: Any) -> list[int]:
     rows = api.results("ContractEvent", where=json.dumps(where), order="blockNumber")
-    return [one["blockNumber"] for one in rows]
+    return [item["blockNumber"] for item in rows]
 
 
 def of_blocks(api: Api) -> dict[int, str | None]:
     rows = api.results("ContractEvent", order="blockNumber")
-    return {one["blockNumber"]: one.get("finality") for one in rows}
+    return {item["blockNumber"]: item.get("finality") for item in rows}
 
 
 @pytest.mark.usefixtures("events")
@@ -45,8 +45,8 @@ def test_events_say_how_final_they_are(client: Api) -> None:
         **dict.fromkeys(range(5, 8), "safe"),
         **dict.fromkeys(range(8, 11), "latest"),
     }
-    [one] = ContractEvent.objects.filter(block_number=4)
-    assert client.get(f"/classes/ContractEvent/{one.pk}").json["finality"] == "final"
+    [item] = ContractEvent.objects.filter(block_number=4)
+    assert client.get(f"/classes/ContractEvent/{item.pk}").json["finality"] == "final"
     Cursor.objects.update(number=10, finalized=9, safe=10)
     assert of_blocks(client)[9] == "final"
     assert of_blocks(client)[10] == "safe"
@@ -54,10 +54,10 @@ def test_events_say_how_final_they_are(client: Api) -> None:
 
 @pytest.mark.usefixtures("events")
 def test_events_are_found_counted_and_summed_up_by_it(client: Api, master: Api) -> None:
-    assert found(client, finality="final") == [1, 2, 3, 4]
-    assert found(client, finality={"$in": ["safe", "latest"]}) == [5, 6, 7, 8, 9, 10]
-    assert found(client, finality={"$ne": "final"}, blockNumber={"$lt": 8}) == [5, 6, 7]
-    assert found(client, finality={"$exists": False}) == []
+    assert block_numbers(client, finality="final") == [1, 2, 3, 4]
+    assert block_numbers(client, finality={"$in": ["safe", "latest"]}) == [5, 6, 7, 8, 9, 10]
+    assert block_numbers(client, finality={"$ne": "final"}, blockNumber={"$lt": 8}) == [5, 6, 7]
+    assert block_numbers(client, finality={"$exists": False}) == []
     where = json.dumps({"finality": "safe"})
     assert client.get("/classes/ContractEvent", where=where, count=1, limit=0).json["count"] == 3
     [first] = client.results(
@@ -66,7 +66,7 @@ def test_events_are_found_counted_and_summed_up_by_it(client: Api, master: Api) 
     assert first["finality"] == "final"
     pipeline = json.dumps([{"$group": {"_id": "$finality", "count": {"$sum": 1}}}])
     groups = master.get("/aggregate/ContractEvent", pipeline=pipeline).json["results"]
-    counts = {one["objectId"]: one["count"] for one in groups}
+    counts = {item["objectId"]: item["count"] for item in groups}
     assert counts == {"final": 4, "safe": 3, "latest": 3}
 
 
@@ -89,7 +89,9 @@ def test_each_way_to_search_by_it_agrees_with_what_is_shown(
         master.make("ContractEvent", networkId=wrong, blockNumber=5)
     master.make("ContractEvent", networkId=str(NETWORK))
     master.make("ContractEvent", networkId="5", blockNumber=-1)
-    shown = {one["objectId"]: one.get("finality") for one in client.results("ContractEvent")}
+    shown = {
+        result["objectId"]: result.get("finality") for result in client.results("ContractEvent")
+    }
     for size in range(4):
         for levels in combinations(LEVELS, size):
             chosen = {id_ for id_, level in shown.items() if level in levels}
@@ -101,17 +103,21 @@ def test_each_way_to_search_by_it_agrees_with_what_is_shown(
                 {"$nor": [{"finality": {"$nin": [*levels]}}]},
                 *([{"finality": levels[0]}, {"finality": {"$eq": levels[0]}}] if size == 1 else []),
             ):
-                asked = json.dumps(where)
-                found = {one["objectId"] for one in client.results("ContractEvent", where=asked)}
-                assert found == chosen, where
-                counted = client.get("/classes/ContractEvent", where=asked, count=1, limit=0)
+                text = json.dumps(where)
+                object_ids = {
+                    result["objectId"] for result in client.results("ContractEvent", where=text)
+                }
+                assert object_ids == chosen, where
+                counted = client.get("/classes/ContractEvent", where=text, count=1, limit=0)
                 assert counted.json["count"] == len(chosen), where
             pipeline = json.dumps([{"$match": within}, {"$group": {"_id": None, "n": {"$sum": 1}}}])
             groups = master.get("/aggregate/ContractEvent", pipeline=pipeline).json["results"]
-            assert [one["n"] for one in groups] == [len(chosen)] * bool(chosen)
+            assert [result["n"] for result in groups] == [len(chosen)] * bool(chosen)
         missing = json.dumps({"finality": {"$in": [None, *LEVELS[:1]]}})
-        found = {one["objectId"] for one in client.results("ContractEvent", where=missing)}
-        assert found == {id_ for id_, level in shown.items() if level in (None, "latest")}
+        object_ids = {
+            result["objectId"] for result in client.results("ContractEvent", where=missing)
+        }
+        assert object_ids == {id_ for id_, level in shown.items() if level in (None, "latest")}
 
 
 @pytest.mark.parametrize(
@@ -132,8 +138,8 @@ def test_what_finality_never_is_is_refused(client: Api, master: Api, condition: 
 @pytest.mark.usefixtures("events")
 def test_heights_above_what_is_read_make_nothing_final(client: Api) -> None:
     Cursor.objects.update(number=3, safe=100, finalized=100)
-    assert found(client, finality="final") == [1, 2, 3]
-    assert found(client, finality="latest") == [4, 5, 6, 7, 8, 9, 10]
+    assert block_numbers(client, finality="final") == [1, 2, 3]
+    assert block_numbers(client, finality="latest") == [4, 5, 6, 7, 8, 9, 10]
 
 
 @pytest.mark.usefixtures("events")
@@ -150,9 +156,9 @@ def test_unknown_heights_make_nothing_final(client: Api) -> None:
 def test_each_network_has_heights_of_its_own(client: Api) -> None:
     store_events(5, [row(1), row(2)], after_seq=0)
     Cursor.objects.create(network_id=5, number=2, safe=1, finalized=0)
-    assert found(client, networkId="5", finality="final") == []
-    assert found(client, networkId="5", finality="safe") == [1]
-    assert found(client, finality="final") == [1, 2, 3, 4]
+    assert block_numbers(client, networkId="5", finality="final") == []
+    assert block_numbers(client, networkId="5", finality="safe") == [1]
+    assert block_numbers(client, finality="final") == [1, 2, 3, 4]
 
 
 @pytest.mark.usefixtures("events")
@@ -201,9 +207,9 @@ def test_no_index_is_made_on_it(master: Api, kind: Any) -> None:
 
 def test_the_description_of_the_interface_offers_it_for_reading_alone(master: Api) -> None:
     schemas = master.get("/openapi.json").json["components"]["schemas"]
-    named = {name for name, one in schemas.items() if "finality" in one.get("properties", {})}
+    named = {name for name, item in schemas.items() if "finality" in item.get("properties", {})}
     assert {"ContractEvent", "Blockchain"} <= named
-    assert not {one for one in named if one.startswith(("ContractEvent", "Blockchain"))} - {
+    assert not {item for item in named if item.startswith(("ContractEvent", "Blockchain"))} - {
         "ContractEvent",
         "Blockchain",
     }
@@ -217,12 +223,12 @@ def test_networks_say_which_heights_are_safe_and_final(client: Api, master: Api)
     heights = {"head": 12, "readUpTo": 9, "safe": 7, "final": 4}
     assert client.get(f"{path}/{made}").json["finality"] == heights
     assert "finality" not in client.get(f"{path}/{other}").json
-    assert [one["objectId"] for one in client.results("Blockchain", order="createdAt")] == [
+    assert [result["objectId"] for result in client.results("Blockchain", order="createdAt")] == [
         made,
         other,
     ]
     where = json.dumps({"finality.final": {"$gte": 4}})
-    assert [one["objectId"] for one in client.results("Blockchain", where=where)] == [made]
+    assert [result["objectId"] for result in client.results("Blockchain", where=where)] == [made]
     Cursor.objects.update(safe=100, finalized=None, head=None)
     assert client.get(f"{path}/{made}").json["finality"] == {"readUpTo": 9, "safe": 9}
     Cursor.objects.update(number=None)

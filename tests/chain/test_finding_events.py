@@ -1,4 +1,4 @@
-"""What clients usually ask of events is answered from an index, whatever else is stored."""
+"""What clients usually ask of events is answered from an index, however much else is stored."""
 
 from __future__ import annotations
 
@@ -91,12 +91,12 @@ QUERIES: dict[str, tuple[Any, str | None]] = {
 
 @pytest.mark.usefixtures("stored")
 def test_no_usual_question_reads_the_whole_table(client: Api) -> None:
-    for asked, (where, order) in QUERIES.items():
+    for request, (where, order) in QUERIES.items():
         query = {"where": json.dumps(where), "limit": "50"} | ({"order": order} if order else {})
         before = scans()
         reply = client.get(f"/classes/ContractEvent?{urlencode(query)}")
         assert reply.status == 200, reply.json
-        assert scans() == before, asked
+        assert scans() == before, request
     before = scans()
     client.get(f"/classes/ContractEvent?{urlencode({'where': json.dumps({'args.x': 1})})}")
     assert scans() > before, "the database doesn't count"
@@ -114,12 +114,12 @@ def test_what_is_not_final_is_found_without_reading_the_whole_table(
         # A table this small is read as a whole at times, by what PostgreSQL knows of its pages.
         cursor.execute("ANALYZE chain_cursor")
         cursor.execute("SET LOCAL enable_seqscan = off")
-    for wanted, blocks in (
+    for expected, blocks in (
         ("latest", 2),
         ("safe", 2),
         ({"$in": ["safe", "latest"]}, 4),
     ):
-        where = json.dumps({"finality": wanted, **more})
+        where = json.dumps({"finality": expected, **more})
         share = CONTRACTS if "contractName" in more else 1
         before, rows_before = scans(), rows_read()
         for query in (
@@ -128,8 +128,8 @@ def test_what_is_not_final_is_found_without_reading_the_whole_table(
         ):
             reply = client.get(f"/classes/ContractEvent?{urlencode({'where': where, **query})}")
             assert reply.json["count"] == blocks * PER_BLOCK // share
-        assert scans() == before, wanted
-        assert rows_read() - rows_before < ROWS / CONTRACTS, wanted
+        assert scans() == before, expected
+        assert rows_read() - rows_before < ROWS / CONTRACTS, expected
 
 
 def rows_read() -> int:
@@ -153,13 +153,13 @@ def test_events_are_found_counted_and_grouped(client: Api, master: Api) -> None:
         "count": left,
     }
     newest = client.get(path + urlencode({"where": of_five, "order": "-blockNumber,-logIndex"}))
-    places = [(one["blockNumber"], one["logIndex"]) for one in newest.json["results"]]
+    places = [(result["blockNumber"], result["logIndex"]) for result in newest.json["results"]]
     assert places == sorted(places, reverse=True)
     assert places[0] == (1000 + ROWS // PER_BLOCK - 2, PER_BLOCK - 1)
-    [one] = client.get(
+    [result] = client.get(
         path + urlencode({"where": json.dumps({"args.tokenId": "4321", "networkId": "5"})})
     ).json["results"]
-    assert one["args"] == {"tokenId": "4321"}
+    assert result["args"] == {"tokenId": "4321"}
     pipeline = [
         {"$match": {"networkId": "5"}},
         {"$group": {"_id": "$contractName", "count": {"$sum": 1}}},
@@ -167,7 +167,7 @@ def test_events_are_found_counted_and_grouped(client: Api, master: Api) -> None:
     groups = master.get(
         f"/aggregate/ContractEvent?{urlencode({'pipeline': json.dumps(pipeline)})}"
     ).json["results"]
-    assert {one["objectId"]: one["count"] for one in groups} == {
+    assert {result["objectId"]: result["count"] for result in groups} == {
         f"Gem{number}": left // CONTRACTS for number in range(CONTRACTS)
     }
 

@@ -12,7 +12,7 @@ from chain.indexing import head
 from chain.indexing.head import halts
 from chain.models import Backfill, Block, Blockchain, OutboxEntry, Transaction
 from objects.database import maintenance
-from tests.chain.network_read import Network, listen, network
+from tests.chain.indexed_network import Network, listen, network
 from tests.evm.faults import before, fails, gives, only_if
 from tests.evm.node import Node
 from tests.evm.proxy import Call, Hook
@@ -75,8 +75,8 @@ def test_events_are_stored_and_told_in_the_order_of_the_chain(world: Network) ->
     world.follow()
     world.check()
     assert len(world.shown()) == 5
-    told = OutboxEntry.objects.order_by("seq").values_list("event_id", flat=True)
-    places = [_place(one) for one in told]
+    rows = OutboxEntry.objects.order_by("seq").values_list("event_id", flat=True)
+    places = [_place(row) for row in rows]
     assert places == sorted(places)
     assert len(places) == 5
 
@@ -122,7 +122,7 @@ def test_final_blocks_are_read_in_large_steps(world: Network) -> None:
         world.node.mine(100)
         world.mint(5)
     world.node.mine(200)
-    head.indexer.forget()  # what is final is asked for every ten seconds
+    head.indexer.forget()  # finality is polled every ten seconds
     assert world.requests() <= 2 + 8
     world.check()
     assert Block.objects.count() < 200
@@ -237,7 +237,7 @@ def test_only_one_process_at_a_time_reads_a_network(node: Node) -> None:
         sql = "SELECT pg_try_advisory_lock(hashtextextended('chain.follow', %s))"
         assert other.execute(sql, [world.network_id]).fetchone() == (True,)
         assert world.requests() == 0
-        other.close()  # as if its process had died; the server notices by itself
+        other.close()  # as if its process had died; the server notices it
         until(lambda: world.follow().number == node.head)
         world.check()
 

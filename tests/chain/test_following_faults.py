@@ -13,7 +13,7 @@ from chain.indexing.head import indexer
 from chain.models import ContractEvent, Provider, Reorganisation
 from chain.networks import status
 from chain.rpc import pool
-from tests.chain.network_read import Network, listen, network
+from tests.chain.indexed_network import Network, listen, network
 from tests.chain.rpc.networks import provider
 from tests.evm import faults
 from tests.evm.faults import after, altered, before, gives
@@ -52,8 +52,8 @@ def test_a_reorganisation_between_two_answers_leaves_nothing_behind(
 ) -> None:
     for _ in range(new_blocks):
         world.mint(2)
-    others = [(world.gem.request("spam", 3), 0)]
-    world.proxy.on(method, moment(lambda: world.node.reorg(new_blocks, others)), times=1)
+    requests = [(world.gem.request("spam", 3), 0)]
+    world.proxy.on(method, moment(lambda: world.node.reorg(new_blocks, requests)), times=1)
     world.follow()
     world.node.mine(1)
     world.follow()
@@ -114,7 +114,7 @@ def test_what_is_no_block_is_not_stored(world: Network, wrong: str, new_blocks: 
     was = world.cursor
     for _ in range(new_blocks):
         world.mint(1)
-    new = {"latest", *(hex(was.number + one) for one in range(1, new_blocks + 1))}
+    new = {"latest", *(hex(was.number + item) for item in range(1, new_blocks + 1))}
     hook = altered(lambda block: block and NO_BLOCKS[wrong](block))
     world.proxy.on("eth_getBlockByNumber", faults.only_if(lambda c: c.params[0] in new, hook))
     world.follow()
@@ -314,8 +314,8 @@ def _steps(network_id: int) -> int:
 
 
 @pytest.fixture
-def others(world: Network) -> Iterator[Proxy]:
-    """Another provider of the network; the network's own is asked first."""
+def second_provider(world: Network) -> Iterator[Proxy]:
+    """Another provider of the network; requests go to the network's own first."""
     with proxied(world.node) as other:
         provider(world.proxy.url, "first", world.network_id, weight=10)
         provider(other.url, "second", world.network_id, weight=0)
@@ -325,13 +325,13 @@ def others(world: Network) -> Iterator[Proxy]:
 @pytest.mark.parametrize("liar", ["first", "second"])
 @pytest.mark.parametrize("new_blocks", [1, 3])
 def test_of_what_two_providers_disagree_on_nothing_is_stored(
-    world: Network, others: Proxy, liar: str, new_blocks: int
+    world: Network, second_provider: Proxy, liar: str, new_blocks: int
 ) -> None:
     """Where nothing proves one of them right: receipts have no hashes of transactions."""
     was = world.cursor
     for _ in range(new_blocks):
         world.mint(2)
-    lying = world.proxy if liar == "first" else others
+    lying = world.proxy if liar == "first" else second_provider
     lying.on("eth_getLogs", altered(_of_other_transactions))
     world.follow()
     assert world.cursor.number == was.number
@@ -346,33 +346,33 @@ def _of_other_transactions(logs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{**log, "transactionHash": "0x" + "77" * 32} for log in logs]
 
 
-def test_the_lower_head_counts(world: Network, others: Proxy) -> None:
+def test_the_lower_head_counts(world: Network, second_provider: Proxy) -> None:
     world.mint(1)
-    faults.stay_at(others, world.node.head)
+    faults.stay_at(second_provider, world.node.head)
     world.mint(1)
     world.mint(1)
     world.follow()
     assert world.cursor.number == world.node.head - 2
-    others.be_good()
+    second_provider.be_good()
     world.follow()
     world.check()
 
 
 def test_one_of_several_alone_is_read_and_makes_nothing_final(
-    world: Network, others: Proxy
+    world: Network, second_provider: Proxy
 ) -> None:
     """So what it has said can be taken back when the others have another chain."""
     was = world.cursor
-    others.refuse()
+    second_provider.refuse()
     world.node.mine(200)
     indexer.forget()
     for _ in range(3):
         world.follow()
     assert world.cursor.number == world.node.head
     assert (world.cursor.finalized, world.cursor.safe) == (was.finalized, was.safe)
-    [one] = status.networks(world.network_id)
-    assert one["alone"] == "first"
-    others.accept()
+    [item] = status.networks(world.network_id)
+    assert item["alone"] == "first"
+    second_provider.accept()
     Provider.objects.update(paused_until=None)
     pool.forget()
     world.node.mine(1)
@@ -380,19 +380,19 @@ def test_one_of_several_alone_is_read_and_makes_nothing_final(
     indexer.forget()
     world.follow()
     assert world.cursor.finalized == world.node.head - 64
-    [one] = status.networks(world.network_id)
-    assert one["alone"] is None
+    [item] = status.networks(world.network_id)
+    assert item["alone"] is None
 
 
 @pytest.mark.slow
 def test_after_a_long_pause_what_two_providers_call_final_is_read_in_large_ranges(
-    world: Network, others: Proxy
+    world: Network, second_provider: Proxy
 ) -> None:
     world.node.mine(3000)
     indexer.forget()
     pool.forget()
     requests = world.requests()
-    assert requests + others.requests < 30, "not by 64 blocks each"
+    assert requests + second_provider.requests < 30, "not by 64 blocks each"
     assert world.cursor.finalized == world.node.head - 64
     world.check()
 

@@ -17,9 +17,9 @@ from chain.indexing.repair.audits import audit
 from chain.models import Backfill, Blockchain, Cursor, Recheck
 from tests.chain.backfills import listen as listen_to
 from tests.chain.backfills import network_of
+from tests.chain.indexed_network import Network, let_a_minute_pass
 from tests.chain.ledger import shown
-from tests.chain.lied_to import contents, events_on_chain, events_shown, lied_to, truth
-from tests.chain.network_read import Network, let_a_minute_pass
+from tests.chain.lying_network import contents, events_on_chain, events_shown, lied_to, truth
 from tests.chain.test_chaos import CRASHING
 from tests.chain.test_verifying import check_all_of, grow, grow_in_data
 from tests.evm.faults import altered
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.django_db
 
 
 def check_recovers(world: Network) -> None:
-    """The provider becomes honest: everything is read, and nobody has to decide anything."""
+    """The provider becomes honest: everything is indexed without a decision by staff."""
     world.proxy.be_good()
     let_a_minute_pass()
     indexer.forget()
@@ -79,8 +79,8 @@ def test_a_filter_with_a_space_in_it_hides_no_logs(node: Node, settings: Any, ve
         block = liar._block
 
         def hiding(call: Call) -> Any:
-            found = block(call)
-            return found and {**found, "logsBloom": _with_a_space(found["logsBloom"])}
+            results = block(call)
+            return results and {**results, "logsBloom": _with_a_space(results["logsBloom"])}
 
         world.proxy.on("eth_getBlockByNumber", hiding)
         grow(world)
@@ -98,7 +98,7 @@ def test_hashes_in_capital_letters_are_no_hashes(node: Node, verify: str, name: 
     """They would be stored as those of another block and of other transactions."""
 
     def capital(value: Any) -> Any:
-        return [capital(one) for one in value] if isinstance(value, list) else _capital(value)
+        return [capital(item) for item in value] if isinstance(value, list) else _capital(value)
 
     with lied_to(node, verify=verify) as (world, _):
         was = world.cursor.number
@@ -177,10 +177,10 @@ def test_where_every_block_is_checked_false_receipts_prove_nothing(node: Node, a
             return None
         if answer == "of another block":
             return call.forward(hex(int(call.params[0], 16) - 1))
-        found = call.forward()
+        results = call.forward()
         if answer == "without logs":
-            return [{**one, "logs": []} for one in found]
-        return found * 2 if answer == "twice" else []
+            return [{**item, "logs": []} for item in results]
+        return results * 2 if answer == "twice" else []
 
     with lied_to(node, verify="all") as (world, liar):
         was = world.cursor.number

@@ -15,7 +15,7 @@ from chain.indexing import head
 from chain.indexing.head import commits, cursor
 from chain.indexing.history import backfill
 from chain.models import Block, Blockchain, ContractEvent, Cursor, OutboxEntry, Reorganisation
-from tests.chain.network_read import Network, let_a_minute_pass, listen, network
+from tests.chain.indexed_network import Network, let_a_minute_pass, listen, network
 from tests.chain.rpc.networks import provider
 from tests.evm.node import Node, running_node
 from tests.evm.proxy import proxied
@@ -97,9 +97,9 @@ def test_a_halted_network_goes_on_where_it_was(world: Network) -> None:
     world.mint(1)
     world.follow()
     assert world.proxy.calls["eth_getLogs"] == 0
-    said = StringIO()
-    call_command("chain_resume", str(world.network_id), stdout=said)
-    assert "goes on" in said.getvalue()
+    message = StringIO()
+    call_command("chain_resume", str(world.network_id), stdout=message)
+    assert "goes on" in message.getvalue()
     world.follow()
     world.check()
     assert world.cursor.halted is None
@@ -113,9 +113,9 @@ def test_a_halted_network_goes_on_from_a_lower_block(world: Network) -> None:
     with pytest.raises(CommandError, match="another one than was read"):
         call_command("chain_resume", str(world.network_id), "--unwind-to", str(fork + 1))
     assert world.cursor.halted is not None
-    said = StringIO()
-    call_command("chain_resume", str(world.network_id), "--unwind-to", str(fork), stdout=said)
-    assert str(fork) in said.getvalue()
+    message = StringIO()
+    call_command("chain_resume", str(world.network_id), "--unwind-to", str(fork), stdout=message)
+    assert str(fork) in message.getvalue()
     assert world.cursor.halted is None
     world.follow()
     world.check()
@@ -128,9 +128,9 @@ def test_a_development_chain_that_was_thrown_away_is_read_anew(world: Network) -
     world.node.automine(False)
     world.mint(2)
     world.follow()
-    said = StringIO()
-    call_command("chain_resume", str(world.network_id), "--anew", stdout=said)
-    assert "goes on from scratch" in said.getvalue()
+    message = StringIO()
+    call_command("chain_resume", str(world.network_id), "--anew", stdout=message)
+    assert "goes on from scratch" in message.getvalue()
     assert world.told() == set()
     world.mint(1)
     world.follow()
@@ -167,7 +167,11 @@ def test_a_chain_that_was_started_again_and_is_still_short_has_a_remedy(world: N
     Cursor.objects.update(looked_at=timezone.now() - timedelta(seconds=61))
     world.follow()
     assert remedy in status_of(world)
-    assert [one for one in doctor.followed_chains() if remedy in (one.advice or "")]
+    assert [
+        followed_chain
+        for followed_chain in doctor.followed_chains()
+        if remedy in (followed_chain.advice or "")
+    ]
     with pytest.raises(CommandError, match="not halted"):
         call_command("chain_resume", str(world.network_id), "--unwind-to", "3")
     assert remembered(world) == was

@@ -10,8 +10,14 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from chain.models import Reorganisation
-from tests.chain.network_read import Network, listen, network
-from tests.chain.wire import Reader, after_commit, before_commit, in_copy, reading_processes
+from tests.chain.cut_connections import (
+    Reader,
+    after_commit,
+    before_commit,
+    in_copy,
+    reading_processes,
+)
+from tests.chain.indexed_network import Network, listen, network
 from tests.evm.node import Node
 from tests.functions.jobs.processes import until
 
@@ -23,8 +29,8 @@ UNWINDING = b"INSERT INTO chain_reorganisation"
 
 @pytest.fixture(scope="module")
 def reader(django_db_setup: None, django_db_blocker: object) -> Iterator[Reader]:
-    with reading_processes() as found:
-        yield found
+    with reading_processes() as results:
+        yield results
 
 
 @pytest.fixture
@@ -58,7 +64,7 @@ def test_processes_that_store_blocks_are_killed(world: Network, reader: Reader) 
             world.mint(count)
         shown = len(world.shown())
         assert reader.follow(world.network_id, point) == signal.SIGKILL
-        # What is told is stored, and the other way round.
+        # What is sent is stored, and the other way round.
         assert world.told() == world.shown()
         _read_on(world, reader)
         assert len(world.shown()) == shown + 3 * count
@@ -83,11 +89,11 @@ def test_processes_that_read_the_same_blocks_store_them_once(
 ) -> None:
     with reading_processes() as other, ThreadPoolExecutor(2) as pool:
         for _ in range(3):
-            racing = [pool.submit(one.race, world.network_id) for one in (reader, other)]
-            while not all(one.done() for one in racing):
+            racing = [pool.submit(item.race, world.network_id) for item in (reader, other)]
+            while not all(item.done() for item in racing):
                 world.mint(2)
                 if world.node.head % 5 == 0:
                     world.node.reorg(2, [(world.gem.request("spam", 3), 1)])
-            assert [one.result() for one in racing] == [0, 0]
+            assert [item.result() for item in racing] == [0, 0]
             world.node.mine(1)
             _read_on(world, reader)

@@ -21,7 +21,7 @@ from chain.networks.lag import UNKNOWN, lags
 from chain.networks.metrics import ChainCollector
 from chain.rpc import pool
 from objects.database import maintenance
-from tests.chain.network_read import Network, listen, network
+from tests.chain.indexed_network import Network, listen, network
 from tests.chain.rpc.networks import network as network_without_blocks
 from tests.chain.rpc.networks import provider
 from tests.chromium import NEEDS_CHROMIUM, browser
@@ -92,7 +92,9 @@ def text_of(network_id: int) -> str:
 
 
 def findings() -> list[tuple[str, str]]:
-    return [(one.level, one.said) for one in doctor.followed_chains()][1:]
+    return [
+        (followed_chain.level, followed_chain.said) for followed_chain in doctor.followed_chains()
+    ][1:]
 
 
 def cells() -> list[str]:
@@ -180,9 +182,9 @@ def test_a_network_whose_provider_answers_has_its_lag_everywhere(world: Network)
     assert row["lag"] == 3
     assert 0 <= row["lagSeconds"] < 60
     assert "3 blocks behind" in text_of(network_id)
-    [(level, said)] = findings()
+    [(level, finding)] = findings()
     assert level == "ok"
-    assert said.startswith("Local (31337): 3 blocks behind, last poll ")
+    assert finding.startswith("Local (31337): 3 blocks behind, last poll ")
     shown = cells()
     assert shown[2] == "3"
     assert shown[5].endswith(" s ago")
@@ -203,9 +205,9 @@ def test_ten_minutes_without_an_answer_are_ten_minutes_of_lag_everywhere(world: 
     assert "lag unknown" in text
     assert "head and lag are unknown since then" in text
     assert "0 blocks behind" not in text
-    [(level, said)] = findings()
+    [(level, finding)] = findings()
     assert level == "fail"
-    assert said.startswith("Local (31337): lag unknown, no successful poll for 60")
+    assert finding.startswith("Local (31337): lag unknown, no successful poll for 60")
     shown = cells()
     assert shown[2] == "unknown"
     assert shown[5].startswith("60")
@@ -260,7 +262,7 @@ def test_a_provider_that_does_not_answer_has_an_unknown_lag(world: Network) -> N
     [public] = rpc.health(network_id)
     assert public.failures > 0
     assert public.lag is None
-    assert [one["lag"] for one in described(network_id)["providers"]] == [None]
+    assert [item["lag"] for item in described(network_id)["providers"]] == [None]
 
 
 def test_a_provider_that_was_not_asked_for_a_minute_has_an_unknown_lag() -> None:
@@ -270,7 +272,7 @@ def test_a_provider_that_was_not_asked_for_a_minute_has_an_unknown_lag() -> None
     now = timezone.now()
     Provider.objects.filter(pk=recent.pk).update(head=90, checked_at=now)
     Provider.objects.filter(pk=old.pk).update(head=100, checked_at=now - timedelta(minutes=2))
-    assert {one.name: one.lag for one in rpc.health(5)} == {"recent": 0, "old": None}
+    assert {item.name: item.lag for item in rpc.health(5)} == {"recent": 0, "old": None}
 
 
 @NEEDS_CHROMIUM

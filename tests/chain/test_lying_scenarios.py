@@ -10,8 +10,8 @@ import pytest
 
 from chain.rpc import requests
 from tests.chain.lying_scenarios import Counts, play
-from tests.chance import DRAWN, seed_of
 from tests.evm.node import Node
+from tests.random_seeds import DRAWN, seed_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

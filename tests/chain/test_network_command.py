@@ -35,8 +35,8 @@ from chain.models import (
 )
 from chain.networks import configuration
 from objects.database import maintenance
-from tests.chain.network_read import Network, listen
-from tests.chain.network_read import network as network_of
+from tests.chain.indexed_network import Network, listen
+from tests.chain.indexed_network import network as network_of
 from tests.chain.rpc.networks import provider
 from tests.evm.faults import after
 from tests.evm.node import Node
@@ -55,8 +55,8 @@ def run(*args: Any) -> str:
 def wire(network_id: int) -> dict[str, Any]:
     """The network as the master key reads it."""
     row = Blockchain.objects.get(network_id=network_id)
-    found: dict[str, Any] = Api(MASTER).get(f"/classes/Blockchain/{row.object_id}").json
-    return found
+    body: dict[str, Any] = Api(MASTER).get(f"/classes/Blockchain/{row.object_id}").json
+    return body
 
 
 @pytest.fixture
@@ -107,36 +107,38 @@ def test_every_field_of_the_class_and_of_the_admin_is_an_option() -> None:
 
 
 def test_a_network_without_an_endpoint_is_added_with_advice() -> None:
-    said = run("add", 5, "--name", "Five", "--paused")
-    assert said.startswith("Network 5 is added, paused.\nIt has no endpoint yet")
+    output = run("add", 5, "--name", "Five", "--paused")
+    assert output.startswith("Network 5 is added, paused.\nIt has no endpoint yet")
     assert wire(5)["active"] is False
 
 
 def test_what_changed_is_listed(node: Node) -> None:
     run("add", node.chain_id, "--rpc-endpoint", node.url, "--finality-depth", 7)
-    said = run("set", node.chain_id, "--confirmations", 3, "--poll-interval", 2000, "--name", "New")
-    assert said.splitlines() == [
+    output = run(
+        "set", node.chain_id, "--confirmations", 3, "--poll-interval", 2000, "--name", "New"
+    )
+    assert output.splitlines() == [
         f"Network {node.chain_id}: name none -> New",
         f"Network {node.chain_id}: confirmations 0 -> 3",
     ]
-    said = run("set", node.chain_id, "--unset", "finalityDepth", "--unset", "confirmations")
-    assert said.splitlines() == [
+    output = run("set", node.chain_id, "--unset", "finalityDepth", "--unset", "confirmations")
+    assert output.splitlines() == [
         f"Network {node.chain_id}: finalityDepth 7 -> none",
         f"Network {node.chain_id}: confirmations 3 -> 0",
     ]
     again = run("set", node.chain_id, "--confirmations", 0)
     assert again == f"Network {node.chain_id}: nothing changed.\n"
     run("set", node.chain_id, "--finality-depth", 3)
-    said = run("set", node.chain_id, "--unset", "finality-depth")
-    assert said == f"Network {node.chain_id}: finalityDepth 3 -> none\n"
+    output = run("set", node.chain_id, "--unset", "finality-depth")
+    assert output == f"Network {node.chain_id}: finalityDepth 3 -> none\n"
     assert run("set", node.chain_id, "--unset", "name").endswith("name New -> none\n")
 
 
 def test_addresses_are_never_printed(node: Node) -> None:
     url = f"{node.url}/?key={KEY}"
-    said = run("add", node.chain_id, "--rpc-endpoint", url)
-    said += run("set", node.chain_id, "--wss-endpoint", f"wss://node.example/{KEY}")
-    said += run("set", node.chain_id, "--unset", "rpcEndpoint")
+    output = run("add", node.chain_id, "--rpc-endpoint", url)
+    output += run("set", node.chain_id, "--wss-endpoint", f"wss://node.example/{KEY}")
+    output += run("set", node.chain_id, "--unset", "rpcEndpoint")
     for wrong in (
         ("set", node.chain_id, "--rpc-endpoint", f"ftp://node.example/{KEY}"),
         ("set", node.chain_id, "--rpc-endpoint", f"http://127.0.0.1:9/{KEY}"),
@@ -144,14 +146,14 @@ def test_addresses_are_never_printed(node: Node) -> None:
     ):
         with pytest.raises(CommandError) as raised:
             run(*wrong)
-        said += str(raised.value)
-    assert KEY not in said
-    assert "rpcEndpoint was removed" in said
-    assert "wssEndpoint was changed" in said
+        output += str(raised.value)
+    assert KEY not in output
+    assert "rpcEndpoint was removed" in output
+    assert "wssEndpoint was changed" in output
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "message"),
     [
         (("add", 0), "networkId: "),
         (("add", -1), "networkId: "),
@@ -179,13 +181,13 @@ def test_addresses_are_never_printed(node: Node) -> None:
     ],
 )
 def test_what_is_wrong_is_a_sentence_and_changes_nothing(
-    node: Node, args: tuple[Any, ...], said: str
+    node: Node, args: tuple[Any, ...], message: str
 ) -> None:
     run("add", node.chain_id, "--rpc-endpoint", node.url)
     before = [*Blockchain.objects.values()]
     with pytest.raises(CommandError) as raised:
         run(*(str(arg).replace("{node}", node.url) for arg in args))
-    assert said in str(raised.value)
+    assert message in str(raised.value)
     assert [*Blockchain.objects.values()] == before
 
 
@@ -234,8 +236,8 @@ def test_a_paused_network_is_not_read_until_it_is_resumed(world: Network) -> Non
 
 def test_resuming_a_halted_network_names_the_command_that_ends_the_halt(world: Network) -> None:
     Cursor.objects.update(halted="Another chain.")
-    said = run("resume", world.network_id)
-    assert f"It is halted: Another chain. chain_resume {world.network_id} ends that." in said
+    output = run("resume", world.network_id)
+    assert f"It is halted: Another chain. chain_resume {world.network_id} ends that." in output
 
 
 # -- remove ----------------------------------------------------------------------------------------
@@ -244,9 +246,11 @@ def test_resuming_a_halted_network_names_the_command_that_ends_the_halt(world: N
 def indexed(network_id: int) -> dict[str, int]:
     """How many rows there are of what the index has stored."""
     models = (Block, Coverage, Backfill, Reorganisation)
-    found = {one.__name__: one.objects.filter(network_id=network_id).count() for one in models}
+    results = {
+        model.__name__: model.objects.filter(network_id=network_id).count() for model in models
+    }
     events = ContractEvent.objects.filter(network_id=str(network_id))
-    return found | {"ContractEvent": events.count()}
+    return results | {"ContractEvent": events.count()}
 
 
 def test_a_network_without_data_is_removed_with_its_providers() -> None:
@@ -262,11 +266,11 @@ def test_a_network_with_data_is_not_removed_without_a_choice(world: Network) -> 
     before = indexed(world.network_id)
     with pytest.raises(CommandError) as raised:
         run("remove", world.network_id)
-    said = str(raised.value)
-    assert f"has data: read up to block {world.cursor.number}, 3 events" in said
-    assert "1 contract, 0 transactions (0 pending)" in said
+    message = str(raised.value)
+    assert f"has data: read up to block {world.cursor.number}, 3 events" in message
+    assert "1 contract, 0 transactions (0 pending)" in message
     for option in ("--keep-data", "--delete-data", f"chain_network pause {world.network_id}"):
-        assert option in said
+        assert option in message
     assert indexed(world.network_id) == before
     world.mint(1)
     world.follow()
@@ -286,8 +290,8 @@ def test_a_contract_alone_is_data(node: Node) -> None:
 def test_a_network_that_kept_its_data_goes_on_when_it_is_added_again(world: Network) -> None:
     own = provider(world.proxy.url, "own", world.network_id)
     before = indexed(world.network_id)
-    said = run("remove", world.network_id, "--keep-data")
-    assert f"Kept: read up to block {world.cursor.number}, 3 events" in said
+    output = run("remove", world.network_id, "--keep-data")
+    assert f"Kept: read up to block {world.cursor.number}, 3 events" in output
     assert not Blockchain.objects.exists()
     world.mint(1)
     world.follow()
@@ -316,9 +320,9 @@ def test_deleting_the_data_leaves_what_belongs_to_the_application(world: Network
     )  # fmt: skip
     outbox = world.cursor.outbox
     assert outbox > 1
-    said = run("remove", network_id, "--delete-data")
-    assert "Deleted: 4 events" in said
-    assert "Kept: 1 contracts, 1 transactions, wallets." in said
+    output = run("remove", network_id, "--delete-data")
+    assert "Deleted: 4 events" in output
+    assert "Kept: 1 contracts, 1 transactions, wallets." in output
     assert not any(indexed(network_id).values())
     assert not Provider.objects.exists()
     assert (Transaction.objects.count(), SmartContract.objects.count()) == (2, 1)

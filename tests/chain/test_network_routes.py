@@ -74,7 +74,7 @@ def test_addresses_are_in_no_answer(master: Api, reader: Api) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "message"),
     [
         ({"url": URL}, "name is required"),
         ({"name": "new"}, "url is required"),
@@ -92,12 +92,12 @@ def test_addresses_are_in_no_answer(master: Api, reader: Api) -> None:
         ({"name": "main", "url": URL}, "has a provider main already"),
     ],
 )
-def test_what_is_no_provider_is_refused(master: Api, body: dict[str, Any], said: str) -> None:
+def test_what_is_no_provider_is_refused(master: Api, body: dict[str, Any], message: str) -> None:
     network(5)
     provider(URL, "main", 5)
     reply = master.post(PLACE, body)
     assert reply.status == 400
-    assert said in reply.json["error"]
+    assert message in reply.json["error"]
     assert Provider.objects.count() == 1
 
 
@@ -140,8 +140,8 @@ def test_the_admin_refuses_the_same_names(name: str) -> None:
     if "\ud800" in name:
         return  # no form can carry it
     network(5)
-    given = {"network_id": "5", "name": name, "weight": "3", "new_url": URL}
-    reply = logged_in(ADMINISTRATORS).post("/admin/chain/provider/add/", given)
+    form = {"network_id": "5", "name": name, "weight": "3", "new_url": URL}
+    reply = logged_in(ADMINISTRATORS).post("/admin/chain/provider/add/", form)
     # The form itself strips the spaces at the ends.
     assert reply.status_code == (302 if name.strip() == "main" else 200)
     assert {*Provider.objects.values_list("name", flat=True)} <= {"main"}
@@ -222,7 +222,7 @@ def test_only_the_master_key_changes_networks(reader: Api, client: Api, applicat
 def test_a_halted_network_is_resumed(master: Api) -> None:
     network(5)
     Cursor.objects.create(network_id=5, number=9, hash="0x1", halted="another chain")
-    for wrong, said in (
+    for wrong, message in (
         ({"unwindTo": -1}, "unwindTo: expected"),
         ({"unwindTo": "1"}, "unwindTo: expected"),
         ({"unwindTo": 9}, "read up to block 9"),
@@ -232,7 +232,7 @@ def test_a_halted_network_is_resumed(master: Api) -> None:
     ):
         reply = master.post("/networks/5/resume", wrong)
         assert reply.status == 400
-        assert said in reply.json["error"]
+        assert message in reply.json["error"]
         assert Cursor.objects.get().halted is not None
     assert master.post("/networks/5/resume", {}).status == 200
     assert Cursor.objects.get().halted is None
@@ -242,13 +242,13 @@ def test_a_halted_network_is_resumed(master: Api) -> None:
 def test_why_a_network_cannot_be_resumed_is_said(master: Api) -> None:
     network(5)
     network(6, active=False)
-    for number, said in (
+    for number, message in (
         (5, "Network 5 has not been read yet."),
         (6, "Network 6 is paused: script/manage chain_network resume 6"),
         (7, "There is no network 7."),
     ):
         reply = master.post(f"/networks/{number}/resume", {})
-        assert (reply.status, reply.json["error"]) == (400, said)
+        assert (reply.status, reply.json["error"]) == (400, message)
 
 
 def test_a_provider_needs_its_network(master: Api) -> None:
@@ -256,8 +256,8 @@ def test_a_provider_needs_its_network(master: Api) -> None:
     for reply in (master.post(PLACE, {"name": "main", "url": URL}), master.get(PLACE)):
         assert reply.error == (404, 101)
         assert reply.json["error"] == "There is no network 5. Add it first."
-    given = {"network_id": "5", "name": "main", "weight": "3", "new_url": URL}
-    reply = logged_in(ADMINISTRATORS).post("/admin/chain/provider/add/", given)
+    form = {"network_id": "5", "name": "main", "weight": "3", "new_url": URL}
+    reply = logged_in(ADMINISTRATORS).post("/admin/chain/provider/add/", form)
     assert "There is no network 5. Add it first." in reply.content.decode()
     assert not Provider.objects.exists()
 

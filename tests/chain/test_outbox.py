@@ -1,4 +1,4 @@
-"""What the outbox has told, what it told before of the same log, and which numbers it has."""
+"""Entries of the outbox: earlier entries of the same log, and their numbers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SENT = "0x" + "ab" * 32
 
 def before(after: int = 0) -> list[tuple[str, int | None, int | None, int | None]]:
     rows = outbox.rows_after({NETWORK: after}, 100)
-    return [(one.op, one.again_of, one.announced, one.gone) for one in rows]
+    return [(item.op, item.again_of, item.announced, item.gone) for item in rows]
 
 
 def log(block: int, fork: str = "a", index: int = 0, **changed: object) -> object:
@@ -30,7 +30,7 @@ def test_rows_come_by_network_and_number(db: None) -> None:
     store_events(NETWORK, [row(n) for n in range(1, 6)], after_seq=0)
     store_events(OTHER, [row(n) for n in range(1, 4)], after_seq=0)
     rows = outbox.rows_after({NETWORK: 1, OTHER: 0}, 3)
-    assert [(one.network_id, one.seq) for one in rows] == [
+    assert [(item.network_id, item.seq) for item in rows] == [
         *((NETWORK, seq) for seq in (2, 3, 4)),
         *((OTHER, seq) for seq in (1, 2, 3)),
     ]

@@ -15,8 +15,8 @@ from chain import dispatch
 from chain.core.blocks.heads import LONGEST_PAUSE, PROOF
 from chain.indexing.schedule import polls, wakeups
 from chain.models import Blockchain, Cursor
-from tests.chain import network_read
-from tests.chain.network_read import Network
+from tests.chain import indexed_network
+from tests.chain.indexed_network import Network
 from tests.evm.node import Node
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -27,7 +27,7 @@ INTERVAL = 20.0
 @pytest.fixture
 def network(node: Node) -> Iterator[Network]:
     """A network with a subscription that has been proven."""
-    with network_read.network(node, poll_interval=int(INTERVAL * 1000)) as world:
+    with indexed_network.network(node, poll_interval=int(INTERVAL * 1000)) as world:
         Blockchain.objects.update(wss_endpoint=world.proxy.socket_url)
         world.follow()
         wakeups.begin()
@@ -130,7 +130,7 @@ def test_one_that_falls_silent_is_noticed_by_the_next_poll(network: Network) -> 
 
 def test_heads_that_are_repeated_defer_no_poll(network: Network) -> None:
     old = network.node.head
-    network.proxy.socket.alter(lambda said: None)
+    network.proxy.socket.alter(lambda message: None)
     head = network.node.mine()
     due = be_due(network)
     params = {"subscription": "0x1", "result": {"number": hex(old)}}

@@ -17,8 +17,8 @@ from chain.indexing.history.backfill import advance
 from chain.indexing.history.progress import Lost
 from chain.models import Backfill, Block, Blockchain, ContractEvent, Cursor, ProvedBlock
 from chain.rpc import pool
-from tests.chain.lied_to import events_on_chain, events_shown
-from tests.chain.network_read import Network, listen, network
+from tests.chain.indexed_network import Network, listen, network
+from tests.chain.lying_network import events_on_chain, events_shown
 from tests.chain.rpc.networks import provider
 from tests.evm.liar import hex_bloom
 from tests.evm.node import Node
@@ -57,12 +57,12 @@ class Forger:
                 log["topics"] = [*log["topics"][:-1], log["topics"][-1][:-4] + "beef"]
             receipt["logsBloom"] = hex_bloom(receipt["logs"])
         block["receiptsRoot"] = root_of(msgspec.convert(receipts, list[LoggedReceipt]))
-        block["logsBloom"] = hex_bloom([log for one in receipts for log in one["logs"]])
+        block["logsBloom"] = hex_bloom([log for item in receipts for log in item["logs"]])
         block["parentHash"] = parent or block["parentHash"]
         block["hash"] = hash_of(msgspec.convert(block, Header))
         for receipt in receipts:
-            for one in (receipt, *receipt["logs"]):
-                one["blockHash"] = block["hash"]
+            for item in (receipt, *receipt["logs"]):
+                item["blockHash"] = block["hash"]
         self._receipts[block["hash"]] = receipts
         return block
 
@@ -70,8 +70,8 @@ class Forger:
         return self._blocks.get(call.params[0]) or call.forward()
 
     def _receipts_of(self, call: Call) -> Any:
-        found = self._receipts.get(call.params[0])
-        return call.forward() if found is None else found
+        response = self._receipts.get(call.params[0])
+        return call.forward() if response is None else response
 
     def _logs(self, call: Call) -> Any:
         query = call.params[0]
@@ -85,7 +85,7 @@ class Forger:
         return sorted(true + false, key=lambda log: int(log["blockNumber"], 16))
 
     def _logs_in(self, keys: list[str]) -> list[JsonObject]:
-        return [log for key in keys for one in self._receipts[key] for log in one["logs"]]
+        return [log for key in keys for item in self._receipts[key] for log in item["logs"]]
 
 
 def fill(world: Network, count: int = BLOCKS) -> int:

@@ -1,4 +1,4 @@
-"""What nobody needs any more is removed, and nothing else."""
+"""Pruning removes what is no longer needed, and nothing else."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def event(number: int, fork: str) -> None:
         ContractEvent.objects.filter(block_hash=row.block_hash).update(canonical=False)
 
 
-def told(seq: int, days: float) -> None:
+def add_outbox_entry(seq: int, days: float) -> None:
     OutboxEntry.objects.create(
         network_id=NETWORK,
         seq=seq,
@@ -79,7 +79,7 @@ def test_removed_events_go_when_their_height_is_final_and_read() -> None:
 
 def test_the_outbox_is_kept_for_some_time_and_its_newest_row_for_ever() -> None:
     for seq, days in ((1, 40), (2, 29), (3, 28)):
-        told(seq, days)
+        add_outbox_entry(seq, days)
     assert prune()["chain_outbox"] == 1
     OutboxEntry.objects.update(created_at=timezone.now() - timedelta(days=400))
     assert prune()["chain_outbox"] == 1
@@ -104,7 +104,7 @@ def test_backfills_that_were_over_long_ago_go() -> None:
 def test_a_halted_network_keeps_everything() -> None:
     block(1)
     event(1, "b")
-    told(1, 400)
+    add_outbox_entry(1, 400)
     Cursor.objects.update(halted="look at this")
     assert not any(prune().values())
 

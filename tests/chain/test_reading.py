@@ -1,4 +1,4 @@
-"""Logs of ranges are read in answers of bounded size, whatever the blocks hold."""
+"""Logs of ranges are read in responses of bounded size, for blocks of any content."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Full:
         self._size = size
         self.largest = 0
 
-    def logs(self, wanted: LogFilter, first: int, last: int) -> list[Log]:
-        found = [
+    def logs(self, log_filter: LogFilter, first: int, last: int) -> list[Log]:
+        results = [
             self._log(height, index)
             for height in range(max(first, self._above + 1), last + 1)
             for index in range(self._a_block)
         ]
-        self.largest = max(self.largest, len(found))
-        return found
+        self.largest = max(self.largest, len(results))
+        return results
 
     def _log(self, height: int, index: int) -> Log:
         place = f"0x{height:064x}"
@@ -44,12 +44,12 @@ class Full:
 
 
 def read_all(node: Full, last: int, width: int) -> Sequence[list[Log]]:
-    limits, first, found = Limits(node.network_id, width), 1, []
+    limits, first, results = Limits(node.network_id, width), 1, []
     while first <= last:
         logs, first = read_logs(cast(Node, node), limits, WANTED, first, last)
-        found.append(logs)
+        results.append(logs)
         first += 1
-    return found
+    return results
 
 
 @pytest.mark.parametrize(("a_block", "blocks"), [(30, 1000), (1, 25_000), (7000, 4)])

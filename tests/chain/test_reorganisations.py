@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from chain.models import Block, ContractEvent, OutboxEntry, Reorganisation
-from tests.chain.network_read import Network, listen, network
+from tests.chain.indexed_network import Network, listen, network
 from tests.evm.node import Node
 
 pytestmark = pytest.mark.django_db
@@ -41,19 +41,19 @@ def test_events_of_blocks_that_are_gone_are_taken_back(
 ) -> None:
     random = Random(depth)
     old = world.cursor
-    others = [
+    numbers = [
         (world.gem.request("spam", random.randrange(1, 4)), random.randrange(depth))
         for _ in range(3 if is_included_again else 0)
     ]
-    world.node.reorg(depth, others)
+    world.node.reorg(depth, numbers)
     world.follow()
     world.check()
-    seen = Reorganisation.objects.get()
-    assert (seen.depth, seen.fork_number) == (depth, old.number - depth)
-    assert (seen.old_number, seen.old_hash) == (old.number, old.hash)
-    assert seen.removed_events == OutboxEntry.objects.filter(op="removed").count() > 0
+    row = Reorganisation.objects.get()
+    assert (row.depth, row.fork_number) == (depth, old.number - depth)
+    assert (row.old_number, row.old_hash) == (old.number, old.hash)
+    assert row.removed_events == OutboxEntry.objects.filter(op="removed").count() > 0
     # Marked, not deleted.
-    assert ContractEvent.objects.filter(canonical=False).count() == seen.removed_events
+    assert ContractEvent.objects.filter(canonical=False).count() == row.removed_events
     assert Block.objects.filter(canonical=False).count() == depth
 
 
@@ -99,11 +99,11 @@ def test_random_ones_one_after_the_other(world: Network) -> None:
     random = Random(7)
     for _ in range(12):
         depth = random.randrange(1, 30)
-        others = [
+        numbers = [
             (world.gem.request("spam", random.randrange(1, 4)), random.randrange(depth))
             for _ in range(random.randrange(3))
         ]
-        world.node.reorg(depth, others)
+        world.node.reorg(depth, numbers)
         for _ in range(random.randrange(3)):
             world.mint(random.randrange(1, 4))
         world.follow()
@@ -117,8 +117,8 @@ def test_every_depth_one_after_the_other(world: Network) -> None:
         world.mint(2)
         world.node.mine(max(0, depth - 5))
         world.follow()
-        others = [(world.gem.request("spam", 1), depth // 2)] if depth % 2 else []
-        world.node.reorg(depth, others)
+        requests = [(world.gem.request("spam", 1), depth // 2)] if depth % 2 else []
+        world.node.reorg(depth, requests)
         world.follow()
         world.check()
     assert Reorganisation.objects.count() == 64

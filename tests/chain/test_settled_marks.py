@@ -65,7 +65,7 @@ def _check(*networks: _Network) -> None:
 
 
 def test_events_of_low_blocks_that_are_stored_last() -> None:
-    """More of them than are looked at to guess where the first row is."""
+    """More of them than are sampled to guess where the first row is."""
     network = _Network(NETWORK)
     network.add([1])
     network.add([500, 501])

@@ -1,4 +1,4 @@
-"""Events are stored exactly once, and subscribers are told in the order of the chain."""
+"""Events are stored exactly once, and sent to subscribers in the order of the chain."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ MANY = [row(block, index) for block in range(100, 110) for index in range(30)]
 
 def outbox() -> list[tuple[int, str, dict[str, Any]]]:
     rows = OutboxEntry.objects.filter(network_id=NETWORK).order_by("seq")
-    return [(one.seq, one.op, json.loads(one.payload)) for one in rows]
+    return [(item.seq, item.op, json.loads(item.payload)) for item in rows]
 
 
 def places() -> list[tuple[int, str, int, int]]:
@@ -69,13 +69,15 @@ def test_what_is_stored_again_is_there_once_and_is_told_once() -> None:
 @pytest.mark.parametrize("more", [0, 300])
 def test_an_event_that_comes_back_has_the_contents_that_are_read_then(more: int) -> None:
     """What was removed may have been wrong."""
-    rest = [row(100, index) for index in range(more)]
+    further_rows = [row(100, index) for index in range(more)]
     store_events(
-        NETWORK, [row(1, args='{"tokenId":"7"}', transaction_hash="0xfalse"), *rest], after_seq=0
+        NETWORK,
+        [row(1, args='{"tokenId":"7"}', transaction_hash="0xfalse"), *further_rows],
+        after_seq=0,
     )
     [before] = ContractEvent.objects.filter(block_number=1)
     remove_events(NETWORK, 0, after_seq=1 + more)
-    assert store_events(NETWORK, [row(1), *rest], after_seq=2 + 2 * more) == 1 + more
+    assert store_events(NETWORK, [row(1), *further_rows], after_seq=2 + 2 * more) == 1 + more
     [event] = ContractEvent.objects.filter(block_number=1)
     assert event.object_id == before.object_id
     assert (event.args, event.transaction_hash) == ({"tokenId": "1"}, row(1).transaction_hash)
@@ -114,7 +116,7 @@ def test_parts_that_were_made_ready_apart_are_stored_together(sizes: tuple[int, 
     with transaction.atomic():
         assert store_ready(NETWORK, ready) == 0
     stored = set(ContractEvent.objects.values_list("block_number", flat=True))
-    assert stored == {one.block_number for rows in parts for one in rows}
+    assert stored == {item.block_number for rows in parts for item in rows}
     assert places() == []
 
 
@@ -124,8 +126,12 @@ def test_many_at_once_are_stored_as_few_are() -> None:
     assert store_events(NETWORK, rows, after_seq=0) == 301
     assert store_events(NETWORK, rows, after_seq=301) == 0
     ids = dict(ContractEvent.objects.values_list("transaction_hash", "object_id"))
-    kept = ContractEvent.objects.get(block_number=9)
-    assert (kept.contract_name, kept.event_name, kept.args) == ("a\tb\\", None, {"note": "\t, \\"})
+    stored = ContractEvent.objects.get(block_number=9)
+    assert (stored.contract_name, stored.event_name, stored.args) == (
+        "a\tb\\",
+        None,
+        {"note": "\t, \\"},
+    )
     assert remove_events(NETWORK, 0, after_seq=301) == 301
     assert store_events(NETWORK, rows, after_seq=602) == 301
     assert [seq for seq, *_ in places()] == [*range(1, 904)]
@@ -162,9 +168,9 @@ def test_what_is_told_is_what_clients_read(client: Api) -> None:
     )
     store_events(NETWORK, [row(6, 3), strange], after_seq=0)
     read = client.get("/classes/ContractEvent?order=blockNumber").json["results"]
-    told = [payload for _, _, payload in outbox()]
-    assert [one.pop("ordinal") for one in told] == [0, 0]
-    assert told == read
+    payloads = [payload for _, _, payload in outbox()]
+    assert [item.pop("ordinal") for item in payloads] == [0, 0]
+    assert payloads == read
     assert read[0]["args"] == {"tokenId": "1"}
     assert "eventName" not in read[1]
     assert read[1]["contractName"] == "a\tb\\"
@@ -203,10 +209,10 @@ def test_those_who_store_the_same_at_once_store_it_once() -> None:
 @pytest.mark.parametrize("count", [3, 300])
 def test_the_time_of_a_block_is_stored_and_shown_as_a_date(client: Api, count: int) -> None:
     time = "2026-01-31T12:00:00.123Z"
-    rows = [replace(one, block_timestamp=time) for one in MANY[: count - 1]]
+    rows = [replace(item, block_timestamp=time) for item in MANY[: count - 1]]
     store_events(NETWORK, [*rows, row(99)], after_seq=0)
     date = {"__type": "Date", "iso": time}
     shown = client.results("ContractEvent", limit=count, order="blockNumber,logIndex")
     expected = [None, *[date] * (count - 1)]
-    assert [one.get("blockTimestamp") for one in shown] == expected
+    assert [item.get("blockTimestamp") for item in shown] == expected
     assert [payload.get("blockTimestamp") for _, _, payload in outbox()] == expected

@@ -13,8 +13,8 @@ from chain.indexing.repair.audits import audit
 from chain.models import Blockchain, ContractEvent, OutboxEntry, Provider
 from chain.networks import configuration
 from chain.rpc import pool
-from tests.chain.lied_to import contents, truth
-from tests.chain.network_read import listen, network
+from tests.chain.indexed_network import listen, network
+from tests.chain.lying_network import contents, truth
 from tests.chain.rpc.networks import provider
 from tests.chain.test_two_providers import check_reads_on, two
 from tests.evm.faults import altered, range_limit
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def swap(proxy: Proxy) -> None:
     proxy.on("eth_getLogs", altered(_swapped))
     proxy.on("eth_getBlockReceipts", altered(lambda receipts: [*map(_receipt, receipts or [])]))
-    proxy.on("eth_getTransactionReceipt", altered(lambda one: one and _receipt(one)))
+    proxy.on("eth_getTransactionReceipt", altered(lambda item: item and _receipt(item)))
 
 
 def _receipt(receipt: dict[str, Any]) -> dict[str, Any]:
@@ -38,15 +38,15 @@ def _swapped(logs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The first two logs of each block with each other's last topic."""
     swapped: list[dict[str, Any]] = []
     for _, group in groupby(logs or [], key=lambda log: log["blockHash"]):
-        first, *rest = group
-        if rest:
-            second, *rest = rest
-            topics, others = first["topics"], second["topics"]
-            swapped.append({**first, "topics": [*topics[:-1], others[-1]]})
-            swapped.append({**second, "topics": [*others[:-1], topics[-1]]})
+        first, *remaining = group
+        if remaining:
+            second, *remaining = remaining
+            topics, other_topics = first["topics"], second["topics"]
+            swapped.append({**first, "topics": [*topics[:-1], other_topics[-1]]})
+            swapped.append({**second, "topics": [*other_topics[:-1], topics[-1]]})
         else:
             swapped.append(first)
-        swapped += rest
+        swapped += remaining
     return swapped
 
 
@@ -86,7 +86,7 @@ def change_transactions(proxy: Proxy) -> None:
         proxy.on(method, altered(lambda block: block and of_block(block)))
     proxy.on("eth_getLogs", altered(lambda logs: [*map(of_log, logs)]))
     proxy.on("eth_getBlockReceipts", altered(lambda many: many and [*map(of_receipt, many)]))
-    proxy.on("eth_getTransactionReceipt", altered(lambda one: one and of_receipt(one)))
+    proxy.on("eth_getTransactionReceipt", altered(lambda item: item and of_receipt(item)))
 
 
 @pytest.mark.parametrize("verify", ["sample", "all"])

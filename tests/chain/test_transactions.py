@@ -28,8 +28,8 @@ def monitored(caller: Api, **params: Any) -> Reply:
 def test_a_hash_and_a_network_begin_a_record(master: Api, client: Api, network_id: Any) -> None:
     made = master.post(PATH, {"hash": HASH, "networkId": network_id})
     assert made.status == 201
-    found = client.get(f"{PATH}/{made.json['objectId']}").json
-    assert found == {
+    body = client.get(f"{PATH}/{made.json['objectId']}").json
+    assert body == {
         **made.json,
         "updatedAt": made.json["createdAt"],
         "hash": HASH.lower(),
@@ -163,10 +163,10 @@ def test_users_and_the_master_key_start_one_and_get_the_record(master: Api) -> N
         monitored(caller, networkId=network_id, hash=HASH)
         for caller, network_id in [(owner, 5), (member, "5"), (stranger, 5), (master, 5)]
     ]
-    assert [one.status for one in answers] == [200] * 4
-    records = [one.json["result"] for one in answers]
+    assert [answer.status for answer in answers] == [200] * 4
+    records = [answer.json["result"] for answer in answers]
     assert records[0] == records[1] | {"updatedAt": records[0]["updatedAt"]}
-    assert {one["objectId"] for one in records} == {records[0]["objectId"]}
+    assert {answer["objectId"] for answer in records} == {records[0]["objectId"]}
     record = records[0]
     assert (record["className"], record["status"]) == ("Transaction", "pending")
     assert (record["hash"], record["networkId"], record["attempts"]) == (HASH.lower(), "5", 0)

@@ -12,11 +12,11 @@ import pytest
 from chain import monitor
 from chain.models import Transaction
 from chain.rpc.pool import forget
-from tests.chain.followed import Followed, follow
-from tests.chain.network_read import Network, network
-from tests.chance import DRAWN, seed_of
+from tests.chain.indexed_network import Network, network
+from tests.chain.monitored import Followed, follow
 from tests.evm import faults
 from tests.evm.node import Node, NodeError
+from tests.random_seeds import DRAWN, seed_of
 
 pytestmark = pytest.mark.django_db
 
@@ -66,10 +66,10 @@ class Adversary:
             sent = self.node.send_raw(signed)
         except NodeError:
             return  # anvil has lost count of the account's nonces
-        one = follow(self.node.chain_id, sent)
+        transaction = follow(self.node.chain_id, sent)
         if signed not in self.signed:  # after a reorganisation a nonce may be used once more
             self.signed.append(signed)
-            self.followed.append(one)
+            self.followed.append(transaction)
 
     def send_again(self) -> None:
         """What was in blocks that are gone, and what was dropped; it comes into other blocks."""
@@ -126,8 +126,8 @@ class Adversary:
 
     def verify(self) -> None:
         assert Transaction.objects.count() == len(self.followed)
-        for one in self.followed:
-            row = one.row
+        for item in self.followed:
+            row = item.row
             receipt = self.node.receipt(row.hash or "")
             if receipt is None:
                 assert row.status == "pending"

@@ -1,4 +1,4 @@
-"""Who names a transaction's hash on the wrong network keeps it from nobody."""
+"""Registering a hash on the wrong network doesn't block it on the right one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from chain import monitor
 from chain.models import Blockchain, Transaction
-from tests.chain.followed import UNKNOWN, follow, mining_by_hand, network, paid
+from tests.chain.monitored import UNKNOWN, follow, mining_by_hand, network, paid
 from tests.evm.faults import gives
 from tests.evm.node import Node
 from tests.evm.proxy import proxied
@@ -37,11 +37,11 @@ def test_a_squatter_s_record_is_moved_to_where_the_transaction_is(here: int, nod
         begun = monitored(squatter, ELSEWHERE, sent)
         assert begun.json["result"]["networkId"] == str(ELSEWHERE)
         Transaction.objects.update(status="stalled", attempts=122, missing_checks=7)
-        found = monitored(owner, here, sent).json["result"]
+        result = monitored(owner, here, sent).json["result"]
         monitor.check_due(here)
         node.mine()
-    assert found["objectId"] == begun.json["result"]["objectId"]
-    assert [found[name] for name in ("networkId", "status", "attempts")] == [
+    assert result["objectId"] == begun.json["result"]["objectId"]
+    assert [result[name] for name in ("networkId", "status", "attempts")] == [
         str(here),
         "pending",
         0,
@@ -63,13 +63,13 @@ def test_what_is_on_two_networks_is_followed_where_it_was_named_first(
     here: int, node: Node
 ) -> None:
     """Another chain's node may know what was signed for any chain."""
-    one = follow(here, paid(node))
-    one.check()
-    assert one.status == "confirmed"
+    transaction = follow(here, paid(node))
+    transaction.check()
+    assert transaction.status == "confirmed"
     with proxied(node) as replayed:
         replayed.on("eth_chainId", gives(hex(ELSEWHERE)))
         Blockchain.objects.filter(network_id=ELSEWHERE).update(rpc_endpoint=replayed.url)
-        refused = monitored(sign_up("owner"), ELSEWHERE, one.row.hash or "")
+        refused = monitored(sign_up("owner"), ELSEWHERE, transaction.row.hash or "")
         assert refused.error == (400, 137)
         assert f"network {here}" in refused.json["error"]
         with mining_by_hand(node):
@@ -82,6 +82,6 @@ def test_what_is_on_two_networks_is_followed_where_it_was_named_first(
 def test_what_the_service_sends_itself_is_of_the_network_it_was_signed_for(here: int) -> None:
     monitored(sign_up("squatter"), ELSEWHERE, UNKNOWN)
     object_id = monitor.start(here, UNKNOWN)
-    found = Transaction.objects.get(object_id=object_id)
-    assert (found.network_id, found.status) == (str(here), "pending")
-    assert found.next_check_at is not None
+    row = Transaction.objects.get(object_id=object_id)
+    assert (row.network_id, row.status) == (str(here), "pending")
+    assert row.next_check_at is not None

@@ -11,7 +11,7 @@ from chain import monitor, rpc
 from chain.core.node import Header
 from chain.models import Blockchain, Transaction
 from chain.rpc.pool import forget
-from tests.chain.followed import follow, many, mining_by_hand, network, paid, read_block
+from tests.chain.monitored import follow, many, mining_by_hand, network, paid, read_block
 from tests.evm.node import Node
 from tests.evm.proxy import Proxy, proxied
 from tests.statements import traffic
@@ -33,13 +33,13 @@ def proxy(db: None, node: Node) -> Iterator[Proxy]:
 def receipts_in(proxy: Proxy) -> tuple[int, int, int]:
     """Requests, calls for receipts, and calls for transactions since it was last asked."""
     calls = proxy.calls
-    found = (
+    results = (
         proxy.requests - calls["eth_chainId"],
         calls["eth_getTransactionReceipt"],
         calls["eth_getTransactionByHash"],
     )
     proxy.forget_counts()
-    return found
+    return results
 
 
 @pytest.mark.parametrize("attempts", [0, 1, 2, 3, 8, 9, 10])
@@ -68,24 +68,25 @@ def test_a_block_is_one_statement_and_at_most_one_request(proxy: Proxy, node: No
     mine = [follow(node.chain_id, paid(node, place)) for place in (0, 1, 2)]
     height = node.mine()
     headers: list[Header] = rpc.attempt(
-        node.chain_id, lambda asked: [one for one in asked.headers([height]) if one is not None]
+        node.chain_id,
+        lambda request: [header for header in request.headers([height]) if header is not None],
     )
     empty = Header(headers[0].number, headers[0].hash, headers[0].parent_hash)
     receipts_in(proxy)
 
-    def seen(block: Header) -> monitor.Seen:
+    def receipts_of(block: Header) -> monitor.Seen:
         return rpc.attempt(
-            node.chain_id, lambda asked: monitor.receipts_for(node.chain_id, [block], asked)
+            node.chain_id, lambda request: monitor.receipts_for(node.chain_id, [block], request)
         )
 
-    assert not seen(empty).found
+    assert not receipts_of(empty).found
     assert receipts_in(proxy) == (0, 0, 0)
-    found = seen(headers[0])
+    results = receipts_of(headers[0])
     assert receipts_in(proxy) == (1, 3, 0)
     with traffic() as sent:
-        assert monitor.record(found) == 3
+        assert monitor.record(results) == 3
     assert sent.executions == 2
-    assert {one.status for one in mine} == {"confirmed"}
+    assert {header.status for header in mine} == {"confirmed"}
 
 
 def test_an_empty_network_costs_nothing(node: Node, db: None) -> None:
@@ -114,12 +115,12 @@ def test_nothing_reads_the_whole_table(node: Node, db: None) -> None:
     with mining_by_hand(node):
         for _ in range(7):  # by then statements have their generic plans
             before = _statistic("seq_scan")
-            one = follow(node.chain_id, paid(node))
-            one.check()
+            transaction = follow(node.chain_id, paid(node))
+            transaction.check()
             height = node.mine()
             assert read_block(node.chain_id, height) == 1
             monitor.on_reorganisation(node.chain_id, height - 1)
-            one.check(60)
+            transaction.check(60)
             node.mine()
             assert monitor.finalize(node.chain_id) == 1
             assert _statistic("seq_scan") == before

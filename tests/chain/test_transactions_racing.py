@@ -17,7 +17,7 @@ from django.db import connections
 from chain import monitor
 from chain.models import Transaction
 from chain.rpc.pool import forget
-from tests.chain.followed import (
+from tests.chain.monitored import (
     follow,
     many,
     mining_by_hand,
@@ -75,7 +75,7 @@ def test_starting_a_hash_at_once_makes_one_record(proxy: Proxy, node: Node) -> N
 
 
 def test_a_block_that_comes_during_a_check_has_the_last_word(proxy: Proxy, node: Node) -> None:
-    one = follow(node.chain_id, paid(node))
+    transaction = follow(node.chain_id, paid(node))
     height = node.mine()
     other = partial(read_block, node.chain_id, height)
 
@@ -83,13 +83,13 @@ def test_a_block_that_comes_during_a_check_has_the_last_word(proxy: Proxy, node:
         elsewhere(other)
 
     proxy.on("eth_getTransactionReceipt", nothing, times=1)
-    one.check()
-    assert one.get("status", "attempts", "blockNumber") == ("confirmed", 0, height)
-    assert one.due is None
+    transaction.check()
+    assert transaction.get("status", "attempts", "blockNumber") == ("confirmed", 0, height)
+    assert transaction.due is None
 
 
 def test_a_reorganisation_during_a_check_is_not_lost(proxy: Proxy, node: Node) -> None:
-    one = follow(node.chain_id, paid(node))
+    transaction = follow(node.chain_id, paid(node))
     height = node.mine()
     read_block(node.chain_id, height)
     monitor.on_reorganisation(node.chain_id, height - 1)
@@ -98,33 +98,33 @@ def test_a_reorganisation_during_a_check_is_not_lost(proxy: Proxy, node: Node) -
         elsewhere(partial(monitor.on_reorganisation, node.chain_id, height - 1))
 
     proxy.on("eth_getTransactionReceipt", faults.after(again), times=1)
-    one.check(60)
-    assert one.due is not None, "it is looked for once more"
-    one.check(120)
-    assert (one.status, one.due) == ("confirmed", None)
+    transaction.check(60)
+    assert transaction.due is not None, "it is looked for once more"
+    transaction.check(120)
+    assert (transaction.status, transaction.due) == ("confirmed", None)
 
 
 @pytest.mark.slow
 def test_the_check_of_a_worker_that_dies_is_made_by_another(proxy: Proxy, node: Node) -> None:
-    one = follow(node.chain_id, paid(node))
-    asked, over = threading.Event(), threading.Event()
+    transaction = follow(node.chain_id, paid(node))
+    request, over = threading.Event(), threading.Event()
 
     def hold(call: object) -> None:
-        asked.set()
+        request.set()
         over.wait(60)
 
     proxy.on("eth_getTransactionReceipt", hold, times=1)
     worker = _worker(node.chain_id)
     try:
-        assert asked.wait(60)
+        assert request.wait(60)
         os.kill(worker.pid, signal.SIGKILL)
     finally:
         over.set()
         worker.kill()
         worker.wait(30)
-    assert one.get("status", "attempts", "lastChecked") == ("pending", 0, None)
-    until(lambda: one.check() == 1)
-    assert one.get("status", "attempts") == ("pending", 1)
+    assert transaction.get("status", "attempts", "lastChecked") == ("pending", 0, None)
+    until(lambda: transaction.check() == 1)
+    assert transaction.get("status", "attempts") == ("pending", 1)
 
 
 def _worker(network_id: int) -> subprocess.Popen[bytes]:

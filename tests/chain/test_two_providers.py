@@ -18,8 +18,8 @@ from chain.indexing.head import indexer
 from chain.models import Blockchain, Cursor, Provider
 from chain.networks import configuration
 from chain.rpc import pool
-from tests.chain.lied_to import contents, truth
-from tests.chain.network_read import Network, listen, network
+from tests.chain.indexed_network import Network, listen, network
+from tests.chain.lying_network import contents, truth
 from tests.chain.rpc.networks import provider
 from tests.evm.faults import altered, fails, gives, late, only_if
 from tests.evm.liar import Kind, Liar, Lie
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.django_db
 
 @contextmanager
 def two(node: Node, *, verify: str = "sample", first: str = "honest") -> Iterator[Any]:
-    """A network with two providers, of which ``first`` is asked first; and the hostile one."""
+    """A network with two providers, of which ``first`` gets requests first; and the hostile one."""
     node.mine(3)
     with network(node) as world, proxied(node) as hostile:
         Blockchain.objects.update(verify=verify)
@@ -57,8 +57,8 @@ def check_reads_on(world: Network, *, blocks: int = 1) -> None:
 
 
 def trouble_of(name: str) -> str | None:
-    found: str | None = Provider.objects.values_list("trouble", flat=True).get(name=name)
-    return found
+    row: str | None = Provider.objects.values_list("trouble", flat=True).get(name=name)
+    return row
 
 
 @pytest.mark.parametrize("verify", ["sample", "all"])
@@ -71,7 +71,7 @@ def test_lies_about_logs_of_one_do_not_hold_up_the_network(
     with two(node, verify=verify, first=first) as (world, hostile):
         Liar(hostile).lie(Lie(kind, in_receipts=in_receipts, in_bloom=in_receipts))
         for blocks in (1, 3, 20):
-            pool.forget()  # as after a minute: the hostile one is asked again
+            pool.forget()  # as after a minute: the hostile one gets requests again
             check_reads_on(world, blocks=blocks)
         assert trouble_of("honest") is None
         assert trouble_of("hostile") is not None or first == "hostile"  # then receipts repair it

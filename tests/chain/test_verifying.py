@@ -13,8 +13,8 @@ from chain.indexing.repair.audits import audit
 from chain.indexing.verification import capabilities, evidence, hashes
 from chain.models import Blockchain, ContractEvent, Cursor, Recheck
 from chain.rpc import pool
-from tests.chain.lied_to import contents, lied_to, truth
-from tests.chain.network_read import Network, network
+from tests.chain.indexed_network import Network, network
+from tests.chain.lying_network import contents, lied_to, truth
 from tests.chain.rpc.networks import provider
 from tests.evm.faults import altered, fails, gives
 from tests.evm.liar import Kind, Lie
@@ -199,11 +199,11 @@ def test_the_changed_data_of_blocks_outside_the_sample_is_put_right_by_the_next_
         liar.lie(Lie("change"))
         world.follow()
         assert contents(world) != truth(world)
-        found = audit(world.network_id)
-        assert found is not None
-        assert found.mended
+        report = audit(world.network_id)
+        assert report is not None
+        assert report.mended
         assert contents(world) == truth(world)
-        assert world.cursor.mended == found.mended
+        assert world.cursor.mended == report.mended
 
 
 def test_a_contradiction_has_everything_read_since_the_audit_before_the_last_one_compared(
@@ -369,7 +369,7 @@ def test_a_network_without_contracts_is_read_also_if_its_headers_prove_nothing(
 def test_a_provider_that_is_caught_does_not_hold_up_an_honest_one(
     node: Node, verify: str, kind: Kind
 ) -> None:
-    """It is asked first, contradicts itself, and is left alone for a minute."""
+    """It gets requests first, contradicts itself, and is paused for a minute."""
     with lied_to(node, verify=verify) as (world, liar), proxied(node) as honest:
         provider(world.proxy.url, "liar", world.network_id)
         provider(honest.url, "honest", world.network_id, weight=0)

@@ -14,7 +14,8 @@ from chain.indexing.verification import ranges
 from chain.models import Backfill, Blockchain, Recheck
 from tests.chain.backfills import listen as listen_to
 from tests.chain.backfills import network_of
-from tests.chain.lied_to import (
+from tests.chain.indexed_network import Network
+from tests.chain.lying_network import (
     Event,
     contents,
     events_on_chain,
@@ -22,7 +23,6 @@ from tests.chain.lied_to import (
     lied_to,
     truth,
 )
-from tests.chain.network_read import Network
 from tests.evm.artefacts import Contract
 from tests.evm.liar import Kind, Liar, Lie, lying
 from tests.evm.node import Node

@@ -20,7 +20,7 @@ from chain.indexing import head as following
 from chain.indexing.head import halts
 from chain.models import Block, Blockchain, Reorganisation
 from chain.networks import status
-from tests.chain.network_read import Network, let_a_minute_pass, listen, network
+from tests.chain.indexed_network import Network, let_a_minute_pass, listen, network
 from tests.chain.rpc.networks import provider
 from tests.evm.liar import Liar, Lie, lying
 from tests.evm.node import Node, running_node
@@ -109,7 +109,7 @@ def test_a_wrong_provider_does_not_hold_up_the_right_one(world: Network, first: 
             let_a_minute_pass()
             assert world.follow().halted is None
             world.check()
-        [wrong] = [one for one in rpc.health(world.network_id) if one.name == "wrong"]
+        [wrong] = [item for item in rpc.health(world.network_id) if item.name == "wrong"]
         assert "another final block" in str(wrong.trouble)
 
 

@@ -20,10 +20,10 @@ READ = re.compile(
 
 
 def names_read() -> set[str]:
-    found = set(DEFAULTS)
+    results = set(DEFAULTS)
     for module in (ROOT / "backend").rglob("*.py"):
-        found.update(READ.findall(module.read_text()))
-    return found
+        results.update(READ.findall(module.read_text()))
+    return results
 
 
 @pytest.mark.parametrize("name", sorted(names_read()))

@@ -44,11 +44,11 @@ def test_the_tutorial_ends_as_it_says(tmp_path: Path) -> None:
         )
     assert (done.returncode, done.stderr) == (0, "")
     answers = [json.loads(line) for line in done.stdout.splitlines() if line]
-    said = [json.loads(line) for line in re.findall(r"^# (\{.+\})$", commands, re.MULTILINE)]
-    assert len(answers) == len(said) == 4
-    assert answers[0].keys() == said[0].keys()
-    assert answers[0]["amount"] == said[0]["amount"]
-    assert answers[1:] == said[1:]
+    document = [json.loads(line) for line in re.findall(r"^# (\{.+\})$", commands, re.MULTILINE)]
+    assert len(answers) == len(document) == 4
+    assert answers[0].keys() == document[0].keys()
+    assert answers[0]["amount"] == document[0]["amount"]
+    assert answers[1:] == document[1:]
 
 
 def test_the_examples_of_the_reference_can_be_registered(tmp_path: Path) -> None:

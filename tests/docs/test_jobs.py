@@ -19,11 +19,16 @@ TEXT = (Path(__file__).resolve().parents[2] / "docs" / "jobs.md").read_text()
 def test_the_example() -> None:
     (source,) = re.findall(r"```python\n(.+?)```", TEXT, re.DOTALL)
     service.create(MASTER, "Order", {"total": 5})
-    said: list[str] = []
+    lines: list[str] = []
     with registry.temporarily():
         exec(compile(source, "jobs.md", "exec"), {"__name__": "cloud"})
-        found = registry.jobs["monthlyReport"]
-    assert (found.schedule, [one.name for one in found.parameters]) == ("0 3 * * *", ["days"])
-    request = JobRequest(found.name, {}, status_id="0123456789", attempt=1, say=said.append)
-    assert found.body(request) == "done"
-    assert said == ["0 orders seen"]
+        monthly_report = registry.jobs["monthlyReport"]
+    assert (
+        monthly_report.schedule,
+        [parameter.name for parameter in monthly_report.parameters],
+    ) == ("0 3 * * *", ["days"])
+    request = JobRequest(
+        monthly_report.name, {}, status_id="0123456789", attempt=1, say=lines.append
+    )
+    assert monthly_report.body(request) == "done"
+    assert lines == ["0 orders seen"]

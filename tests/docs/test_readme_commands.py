@@ -52,12 +52,14 @@ def test_the_api_document_is_fetched(other, tmp_path):
 @pytest.mark.xdist_group("web")
 def test_users_sign_up_log_in_and_out(other, tmp_path):
     other.call("DELETE", "/purge/_User")
-    signed_up, me, changed, found, logged_out, ended = paste(commands("Users"), other.url, tmp_path)
+    signed_up, me, changed, results, logged_out, ended = paste(
+        commands("Users"), other.url, tmp_path
+    )
     try:
         assert set(signed_up) == {"objectId", "createdAt", "sessionToken"}
         assert me["username"] == "ann"
         assert set(changed) == {"updatedAt"}
-        assert [user["objectId"] for user in found["results"]] == [signed_up["objectId"]]
+        assert [user["objectId"] for user in results["results"]] == [signed_up["objectId"]]
         assert logged_out == {}
         assert ended == {"code": 209, "error": "Invalid session token"}
     finally:

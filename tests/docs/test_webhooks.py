@@ -74,15 +74,15 @@ def test_the_receiver_is_called_as_it_says(tmp_path: Path) -> None:
             )
         assert (done.returncode, done.stderr) == (0, "")
         answers = [json.loads(line) for line in done.stdout.splitlines() if line]
-        said = [
+        document = [
             json.loads(line.replace("127.0.0.1:5000", f"127.0.0.1:{port}"))
             for line in re.findall(r"^# (\{.+\})$", commands, re.MULTILINE)
         ]
-        assert len(answers) == len(said) == 6
-        assert answers[:5] == said[:5]
-        assert answers[5].keys() == said[5].keys()
-        assert answers[5]["size"] == said[5]["size"]
-        # A worker would do this; without the secret, the receiver takes it for somebody else's.
+        assert len(answers) == len(document) == 6
+        assert answers[:5] == document[:5]
+        assert answers[5].keys() == document[5].keys()
+        assert answers[5]["size"] == document[5]["size"]
+        # A worker would do this; without the secret, the receiver takes it for another sender's.
         (delivery,) = Delivery.objects.all()
         from django.test import override_settings
 

@@ -39,7 +39,7 @@ class Artefact:
         return self.bytecode + eth_abi.encode(types, arguments).hex()
 
     def without(self, *names: str) -> Abi:
-        """Its ABI, as somebody would register it who doesn't know of these entries."""
+        """Its ABI, as it would be registered without knowledge of these entries."""
         return [item for item in self.abi if item.get("name") not in names]
 
 
@@ -58,8 +58,8 @@ def selectors(abi: Abi) -> list[str]:
 
 def topic(abi: Abi, event: str) -> str:
     """The first topic of an event, which is named by its name or by its whole signature."""
-    found = _find(abi, "event", event)
-    return "0x" + keccak(text=signature(found)).hex()
+    results = _find(abi, "event", event)
+    return "0x" + keccak(text=signature(results)).hex()
 
 
 def signature(item: dict[str, Any]) -> str:
@@ -104,8 +104,8 @@ class Contract:
         if sender is not None:
             request["from"] = sender
         answer = bytes.fromhex(self.node.rpc("eth_call", request, block)[2:])
-        found = eth_abi.decode(_types(item, "outputs"), answer)
-        return found[0] if len(found) == 1 else found
+        decoded = eth_abi.decode(_types(item, "outputs"), answer)
+        return decoded[0] if len(decoded) == 1 else decoded
 
     def with_abi(self, abi: Abi) -> Contract:
         """The same place seen through another ABI: a facet's, an implementation's."""
@@ -148,25 +148,25 @@ def put_diamond(node: Node, *more: str, owner: str | None = None) -> DiamondOnCh
 
 def cut(facet: Contract, action: int = 0) -> tuple[str, int, list[bytes]]:
     """A cut with all functions of a facet: 0 adds, 1 replaces, 2 removes."""
-    chosen = [bytes.fromhex(one[2:]) for one in selectors(facet.abi)]
+    chosen = [bytes.fromhex(selector[2:]) for selector in selectors(facet.abi)]
     return ("0x" + "00" * 20 if action == 2 else facet.address, action, chosen)
 
 
 def _types(item: dict[str, Any], side: str = "inputs") -> list[str]:
-    return [collapse_if_tuple(dict(one)) for one in item[side]]
+    return [collapse_if_tuple(dict(entry)) for entry in item[side]]
 
 
 def _selector(item: dict[str, Any]) -> bytes:
     return keccak(text=signature(item))[:4]
 
 
-def _find(abi: Abi, kind: str, wanted: str, count: int | None = None) -> dict[str, Any]:
-    found = [
+def _find(abi: Abi, kind: str, expected: str, count: int | None = None) -> dict[str, Any]:
+    results = [
         item
         for item in abi
         if item["type"] == kind
-        and (signature(item) == wanted if "(" in wanted else item["name"] == wanted)
+        and (signature(item) == expected if "(" in expected else item["name"] == expected)
         and (count is None or len(item["inputs"]) == count)
     ]
-    assert len(found) == 1, f"{len(found)} entries are {wanted}"
-    return found[0]
+    assert len(results) == 1, f"{len(results)} entries are {expected}"
+    return results[0]

@@ -1,4 +1,4 @@
-"""What a proxy (``tests.evm.proxy``) can be told: the ways in which nodes and providers err.
+"""What a proxy (``tests.evm.proxy``) can be made to do: the ways in which nodes and providers fail.
 
 Functions here make hooks; how often one is used is said to ``Proxy.on``, ``on_request`` and
 ``on_reply``.
@@ -19,7 +19,7 @@ Replies = list[dict[str, Any]]
 
 
 def gives(result: Any) -> Hook:
-    """This result, whatever the node would say."""
+    """This result in place of the node's."""
     return lambda call: result
 
 
@@ -38,7 +38,7 @@ def fails(code: int, message: str, data: Any = None) -> Hook:
 
 
 def before(action: Callable[[], Any]) -> Hook:
-    """Something happens just before the node is asked."""
+    """Something happens just before the node gets the request."""
 
     def hook(call: Call) -> Any:
         action()
@@ -63,9 +63,9 @@ def late(seconds: float) -> Hook:
     return after(lambda: threading.Event().wait(seconds))
 
 
-def only_if(wanted: Callable[[Call], bool], hook: Hook) -> Hook:
+def only_if(expected: Callable[[Call], bool], hook: Hook) -> Hook:
     """``hook`` for calls that are ``wanted``; the others reach the node."""
-    return lambda call: hook(call) if wanted(call) else call.forward()
+    return lambda call: hook(call) if expected(call) else call.forward()
 
 
 # -- Of one request: Proxy.on_request --------------------------------------------------------------
@@ -163,8 +163,8 @@ def cut_short(share: float = 0.5) -> ReplyHook:
     """JSON that ends in the middle."""
 
     def hook(replies: Replies) -> bytes:
-        whole = json.dumps(replies).encode()
-        return whole[: int(len(whole) * share)]
+        encoded = json.dumps(replies).encode()
+        return encoded[: int(len(encoded) * share)]
 
     return hook
 
@@ -186,10 +186,10 @@ def stay_at(proxy: Proxy, height: int) -> None:
     def logs(call: Call) -> Any:
         query = dict(call.params[0])
         if "blockHash" in query:
-            found = call.forward()
-            if any(int(log["blockNumber"], 16) > height for log in found):
+            answer = call.forward()
+            if any(int(log["blockNumber"], 16) > height for log in answer):
                 raise RpcError(-32000, "unknown block")
-            return found
+            return answer
         for name in ("fromBlock", "toBlock"):
             if not str(query.get(name, "latest")).startswith("0x"):
                 query[name] = hex(height)
@@ -199,9 +199,9 @@ def stay_at(proxy: Proxy, height: int) -> None:
         return call.forward(query)
 
     def mined(call: Call) -> Any:
-        found = call.forward()
-        number = found and found.get("blockNumber")
-        return None if number and int(number, 16) > height else found
+        results = call.forward()
+        number = results and results.get("blockNumber")
+        return None if number and int(number, 16) > height else results
 
     proxy.on("eth_blockNumber", gives(hex(height)))
     proxy.on("eth_getBlockByNumber", block)
@@ -317,10 +317,10 @@ def result_limit(style: str, limit: int) -> Hook:
     single block is never refused."""
 
     def hook(call: Call) -> Any:
-        found = call.forward()
-        if (span := _span(call)) and span[0] < span[1] and len(found) > limit:
+        answer = call.forward()
+        if (span := _span(call)) and span[0] < span[1] and len(answer) > limit:
             raise RESULT_LIMITS[style](*span, limit)
-        return found
+        return answer
 
     return hook
 

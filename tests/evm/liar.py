@@ -7,7 +7,7 @@
         assert liar.lies_about("drop") == {block_hash, ...}
 
 A lie is consistent by default: it is drawn from the seed and the block, log or query, so the same
-request gets the same false response each time, whatever its filter. With ``is_consistent=False``
+request gets the same false response each time, with any filter. With ``is_consistent=False``
 each request is drawn separately, as behind a load balancer of which one machine is broken. Lies
 about logs are repeated in receipts (``in_receipts``) and in the bloom filters of headers and
 receipts (``in_bloom``) on request. What stays true is the receipts root, the block hash as the hash
@@ -126,7 +126,7 @@ class Liar:
 
     @property
     def lies(self) -> tuple[Lie, ...]:
-        """The lies that are told now."""
+        """The lies in force now."""
         return self._lies
 
     def be_honest(self) -> None:
@@ -143,7 +143,7 @@ class Liar:
     def _lies_of(
         self, kind: Kind, height: int, *key: object, place: Place = "logs"
     ) -> Iterator[Lie]:
-        """The lies of this kind that are told now about what ``key`` stands for."""
+        """The lies of this kind in force now about what ``key`` stands for."""
         for lie in self._lies:
             is_meant = lie.kind == kind and lie.is_in(place) and lie.concerns(height)
             if is_meant and self._share(lie, key) < lie.rate:
@@ -183,16 +183,16 @@ class Liar:
     def _forged(self, block_hash: str, first: int) -> str:
         """The hash of a block in a chain whose blocks have other extra data from ``first`` on."""
         below: list[JsonObject] = []
-        found = block_hash
-        while (found, first) not in self._forgeries:
-            block = self.proxy.ask("eth_getBlockByHash", [found, False])
+        results = block_hash
+        while (results, first) not in self._forgeries:
+            block = self.proxy.ask("eth_getBlockByHash", [results, False])
             if int(block["number"], 16) < first:
-                self._forgeries[found, first] = found
+                self._forgeries[results, first] = results
                 break
             below.append(block)
-            found = block["parentHash"]
+            results = block["parentHash"]
             if int(block["number"], 16) == 0:
-                self._forgeries[found, first] = found
+                self._forgeries[results, first] = results
         for block in reversed(below):
             parent = self._forgeries[block["parentHash"], first]
             header = msgspec.convert({**block, **_FORGED, "parentHash": parent}, Header)
@@ -202,7 +202,7 @@ class Liar:
         return self._forgeries[block_hash, first]
 
     def _true_hash(self, block_hash: str) -> str:
-        """The node's hash of a block that a client names; a false one is known while it is told."""
+        """The node's hash of a block that a client names, also if it is false."""
         if not any(lie.kind in ("wrong hash", "forge") for lie in self._lies):
             return block_hash
         return self._true_hashes.get(block_hash, block_hash)
@@ -258,18 +258,18 @@ class Liar:
     def _false_logs_of(
         self, call: Call, height: int, block_hash: str, place: Place
     ) -> list[JsonObject]:
-        """All logs of a block as they are told in a place."""
+        """All logs of a block as a place reports them."""
         logs = call.ask("eth_getLogs", [{"blockHash": block_hash}])
         invented = self._invented_in(call, height, block_hash, place)
         return self._false_logs(call, logs, place) + invented
 
     def _false_logs(self, call: Call, logs: Sequence[JsonObject], place: Place) -> list[JsonObject]:
-        """Logs of the node as they are told in a place, without those that are invented."""
+        """Logs of the node as a place reports them, without invented ones."""
         false_logs = (self._false_log(call, log, place) for log in logs)
         return [log for log in false_logs if log is not None]
 
     def _false_log(self, call: Call, log: JsonObject, place: Place) -> JsonObject | None:
-        """A log as it is told, or None for one that is missing."""
+        """A log as it is reported, or None for one that is missing."""
         height, block_hash, index = _height(log), log["blockHash"], log["logIndex"]
         if self._is_late(height, block_hash, place):
             return None
@@ -332,17 +332,17 @@ class Liar:
             block = call.ask("eth_getBlockByHash", [query["blockHash"], False])
             yield int(block["number"], 16), block["hash"]
             return
-        wanted = [lie for lie in self._lies if lie.kind == "invent"]
+        expected = [lie for lie in self._lies if lie.kind == "invent"]
         for height in range(*_range(call, query)):
-            if any(lie.concerns(height) for lie in wanted):
+            if any(lie.concerns(height) for lie in expected):
                 block = call.ask("eth_getBlockByNumber", [hex(height), False])
                 yield height, block["hash"]
 
     def _invented_in(
         self, call: Call, height: int, block_hash: str, place: Place
     ) -> list[JsonObject]:
-        """The log that a block never had, if one is told of. It is of the block's last transaction,
-        or of none."""
+        """The log that a block never had, if one is reported: of its last transaction, or of
+        none."""
         if self._template is None:
             return []
         if not any(self._lies_of("invent", height, block_hash, place=place)):
@@ -448,8 +448,8 @@ def lying(node: Node, *lies: Lie, seed: int = 0) -> Iterator[Liar]:
         yield liar
 
 
-def _height(found: JsonObject) -> int:
-    return int(found["blockNumber"], 16)
+def _height(results: JsonObject) -> int:
+    return int(results["blockNumber"], 16)
 
 
 def hex_bloom(logs: Sequence[JsonObject]) -> str:
@@ -466,7 +466,8 @@ def _range(call: Call, query: JsonObject) -> tuple[int, int]:
     head = int(call.ask("eth_blockNumber", []), 16)
     bounds = [query.get("fromBlock", "latest"), query.get("toBlock", "latest")]
     first, last = (
-        int(one, 16) if one.startswith("0x") else 0 if one == "earliest" else head for one in bounds
+        int(bound, 16) if bound.startswith("0x") else 0 if bound == "earliest" else head
+        for bound in bounds
     )
     return first, min(last, head) + 1
 
@@ -474,12 +475,13 @@ def _range(call: Call, query: JsonObject) -> tuple[int, int]:
 def _matches(query: JsonObject, log: JsonObject) -> bool:
     """Whether a filter of ``eth_getLogs`` wants a log."""
     addresses = _several(query.get("address"))
-    if addresses and log["address"].lower() not in {one.lower() for one in addresses}:
+    if addresses and log["address"].lower() not in {address.lower() for address in addresses}:
         return False
-    wanted: Sequence[Any] = query.get("topics") or ()
+    expected: Sequence[Any] = query.get("topics") or ()
     topics: Sequence[str] = log["topics"]
-    return len(wanted) <= len(topics) and all(
-        not one or topic in _several(one) for one, topic in zip(wanted, topics, strict=False)
+    return len(expected) <= len(topics) and all(
+        not address or topic in _several(address)
+        for address, topic in zip(expected, topics, strict=False)
     )
 
 
@@ -489,5 +491,5 @@ def _several(value: Any) -> list[str]:
 
 def _other(digits: str, false: str) -> str:
     """Other hexadecimal digits than these, as many."""
-    found = false[: len(digits)]
-    return found if found != digits else f"{int(digits[0], 16) ^ 1:x}{digits[1:]}"
+    results = false[: len(digits)]
+    return results if results != digits else f"{int(digits[0], 16) ^ 1:x}{digits[1:]}"

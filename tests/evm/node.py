@@ -83,7 +83,7 @@ class Node:
         self._process.wait(_PATIENCE)
 
     def kill(self) -> None:
-        """Stop it for good."""
+        """Stop it permanently."""
         assert self._process is not None
         self._process.kill()
         self._process.wait(_PATIENCE)
@@ -103,7 +103,7 @@ class Node:
 
     def reset(self, patience: float = 20) -> None:
         """Empty the chain, but for its height; blocks are mined with each transaction again. Anvil
-        may be stuck when it mined at the same moment: after so many seconds it is started anew."""
+        may be stuck when it mined at the same moment: after so many seconds it is restarted."""
         try:
             self._forget_all(patience)
         except urllib3.exceptions.HTTPError:
@@ -132,12 +132,12 @@ class Node:
             for number, (method, params) in enumerate(calls)
         ]
         replies = self._pool.request("POST", self.url, json=body).json()
-        return [one["result"] for one in sorted(replies, key=lambda one: int(one["id"]))]
+        return [reply["result"] for reply in sorted(replies, key=lambda reply: int(reply["id"]))]
 
     @cached_property
     def accounts(self) -> list[str]:
-        found: list[str] = self.rpc("eth_accounts")
-        return found
+        response: list[str] = self.rpc("eth_accounts")
+        return response
 
     @property
     def head(self) -> int:
@@ -147,19 +147,21 @@ class Node:
     def block(self, number: int | str = "latest") -> dict[str, Any]:
         """A block with the hashes of its transactions."""
         which = hex(number) if isinstance(number, int) else number
-        found: dict[str, Any] = self.rpc("eth_getBlockByNumber", which, False)
-        return found
+        response: dict[str, Any] = self.rpc("eth_getBlockByNumber", which, False)
+        return response
 
-    def logs(self, first: int = 0, last: int | None = None, **wanted: Any) -> list[dict[str, Any]]:
+    def logs(
+        self, first: int = 0, last: int | None = None, **expected: Any
+    ) -> list[dict[str, Any]]:
         """The logs of the chain as it is; by default all of them."""
         to = "latest" if last is None else hex(last)
-        query = {"fromBlock": hex(first), "toBlock": to, **wanted}
-        found: list[dict[str, Any]] = self.rpc("eth_getLogs", query)
-        return found
+        query = {"fromBlock": hex(first), "toBlock": to, **expected}
+        response: list[dict[str, Any]] = self.rpc("eth_getLogs", query)
+        return response
 
     def receipt(self, sent: str) -> dict[str, Any] | None:
-        found: dict[str, Any] | None = self.rpc("eth_getTransactionReceipt", sent)
-        return found
+        response: dict[str, Any] | None = self.rpc("eth_getTransactionReceipt", sent)
+        return response
 
     def mined(self, sent: str) -> dict[str, Any]:
         """The receipt of a transaction, once it is in a block."""
@@ -195,7 +197,7 @@ class Node:
         from chain.rpc.web3_library import eth_account
 
         account = eth_account().Account.from_key(key)
-        whole = {
+        full = {
             "nonce": int(self.rpc("eth_getTransactionCount", account.address, "pending"), 16),
             "gas": 1_000_000,
             "maxFeePerGas": 100 * 10**9,
@@ -206,7 +208,7 @@ class Node:
             "type": 2,
             **{name: value for name, value in transaction.items() if name != "from"},
         }
-        return "0x" + bytes(account.sign_transaction(whole).raw_transaction).hex()
+        return "0x" + bytes(account.sign_transaction(full).raw_transaction).hex()
 
     def give(self, address: str, wei: int = 10**21) -> None:
         """Let an account have so much ether."""
@@ -247,7 +249,7 @@ class Node:
         before = hex(self.head - depth)
         nonces: dict[str, int] = {}
         pairs = []
-        for request, place in sorted(replacements, key=lambda one: one[1]):
+        for request, place in sorted(replacements, key=lambda item: item[1]):
             sender = request["from"]
             if sender not in nonces:
                 # Anvil itself would go on from the nonces of the blocks that go away.
@@ -294,17 +296,17 @@ def _program() -> str:
     if npm is None:
         # Which pytest takes for a reason to skip.
         raise unittest.SkipTest("npm not found: a chain needs Node.js 20 or later.")
-    with open(FOLDER / "package.json") as wanted:
+    with open(FOLDER / "package.json") as stream:
         # Several processes of one test run may come here at once.
-        fcntl.flock(wanted, fcntl.LOCK_EX)
-        found = _installed()
-        if found is None:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        results = _installed()
+        if results is None:
             command = [npm, "install", "--no-package-lock", "--ignore-scripts", "--no-audit"]
             done = subprocess.run(command, cwd=FOLDER, capture_output=True, text=True, check=False)
-            found = _installed()
-            if found is None:
+            results = _installed()
+            if results is None:
                 raise RuntimeError(f"npm has not installed anvil:\n{done.stderr}")
-    return found
+    return results
 
 
 def _installed() -> str | None:

@@ -1,11 +1,11 @@
-"""A JSON-RPC proxy that stands between the service and a node, and errs as it is told.
+"""A JSON-RPC proxy that stands between the service and a node, and fails on demand.
 
     with proxied(node) as proxy:
         proxy.on("eth_getLogs", before(lambda: node.reorg(2)), times=1)
         proxy.on("eth_getTransactionReceipt", gives(None))
         proxy.on_request(too_many_requests(retry_after=3), times=2)
 
-What it can be told stands in ``tests.evm.faults``. Without a word it passes everything on as it
+What it can do stands in ``tests.evm.faults``. Without a word it passes everything on as it
 is, and counts.
 """
 
@@ -103,15 +103,15 @@ class Proxy:
     def socket_url(self) -> str:
         return self.socket.url
 
-    # -- What it is told -----------------------------------------------------------------------
+    # -- Behaviour ------------------------------------------------------------------------------
 
     def on(self, method: str, hook: Hook, times: int | None = None) -> None:
         """Answer calls of a method (``*`` is any) with what ``hook`` returns. The newest hook of
-        a method is asked; when it has been used so many ``times``, the one before."""
+        a method is called; when it has been used so many ``times``, the one before."""
         self._tell(method, hook, times)
 
     def on_request(self, hook: RequestHook, times: int | None = None) -> None:
-        """Ask ``hook`` with the calls of each HTTP request before they are looked at."""
+        """Ask ``hook`` with the calls of each HTTP request before they are handled."""
         self._tell("request", hook, times)
 
     def on_reply(self, hook: ReplyHook, times: int | None = None) -> None:
@@ -119,7 +119,7 @@ class Proxy:
         self._tell("reply", hook, times)
 
     def be_good(self) -> None:
-        """Forget everything that it was told."""
+        """Forget all behaviours."""
         with self._lock:
             self._told.clear()
         self.socket.be_good()
@@ -157,8 +157,8 @@ class Proxy:
 
     def answer(self, body: bytes) -> bytes:
         """The answer to a request. Raises what a hook raises for the whole of it."""
-        asked = json.loads(body)
-        calls = asked if isinstance(asked, list) else [asked]
+        document = json.loads(body)
+        calls = document if isinstance(document, list) else [document]
         with self._lock:
             self.requests += 1
             for call in calls:
@@ -168,7 +168,7 @@ class Proxy:
             hook(calls)
         methods = {call["method"] for call in calls}
         if self._told.keys() & ({"reply", "*"} | methods):
-            answer = self._by_hooks(calls, single=not isinstance(asked, list))
+            answer = self._by_hooks(calls, single=not isinstance(document, list))
         else:
             answer = self._post(body)
         self.bytes_answered += len(answer)
@@ -205,10 +205,10 @@ class Proxy:
     def _post(self, body: bytes) -> bytes:
         headers = {"Content-Type": "application/json"}
         try:
-            found = self._pool.request("POST", self.node_url, body=body, headers=headers)
+            response = self._pool.request("POST", self.node_url, body=body, headers=headers)
         except urllib3.exceptions.HTTPError:
             raise HttpAnswer(502, b"<html>Bad Gateway</html>") from None
-        return found.data
+        return response.data
 
     def _tell(self, key: str, hook: Callable[..., Any], times: int | None) -> None:
         with self._lock:
@@ -216,15 +216,15 @@ class Proxy:
 
     def _hook(self, key: str) -> Callable[..., Any] | None:
         with self._lock:
-            told = self._told.get(key, [])
-            while told and told[-1].left == 0:
-                told.pop()
-            if not told:
+            behaviours = self._told.get(key, [])
+            while behaviours and behaviours[-1].left == 0:
+                behaviours.pop()
+            if not behaviours:
                 self._told.pop(key, None)
                 return None
-            if told[-1].left is not None:
-                told[-1].left -= 1
-            return told[-1].hook
+            if behaviours[-1].left is not None:
+                behaviours[-1].left -= 1
+            return behaviours[-1].hook
 
 
 @contextmanager
@@ -263,9 +263,9 @@ class _Server(ThreadingHTTPServer):
         """A client that went away is none of ours."""
 
     def end_connections(self) -> None:
-        for one in [*self._open]:
+        for item in [*self._open]:
             with suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
+                item.shutdown(socket.SHUT_RDWR)
 
 
 def _handler(proxy: Proxy) -> type[BaseHTTPRequestHandler]:

@@ -44,23 +44,23 @@ def ask(liar: Liar, method: str, *params: Any) -> Any:
 
 def logs(liar: Liar, first: int = 0, last: int = 100, **more: Any) -> list[dict[str, Any]]:
     query = {"fromBlock": hex(first), "toBlock": hex(last), **more}
-    found: list[dict[str, Any]] = ask(liar, "eth_getLogs", query)
-    return found
+    answer: list[dict[str, Any]] = ask(liar, "eth_getLogs", query)
+    return answer
 
 
 def logs_of(liar: Liar, block_hash: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = ask(liar, "eth_getLogs", {"blockHash": block_hash})
-    return found
+    answer: list[dict[str, Any]] = ask(liar, "eth_getLogs", {"blockHash": block_hash})
+    return answer
 
 
 def block(liar: Liar, number: int | str) -> dict[str, Any]:
     which = hex(number) if isinstance(number, int) else number
-    found: dict[str, Any] = ask(liar, "eth_getBlockByNumber", which, False)
-    return found
+    answer: dict[str, Any] = ask(liar, "eth_getBlockByNumber", which, False)
+    return answer
 
 
-def heights(found: list[dict[str, Any]]) -> set[int]:
-    return {int(log["blockNumber"], 16) for log in found}
+def heights(results: list[dict[str, Any]]) -> set[int]:
+    return {int(log["blockNumber"], 16) for log in results}
 
 
 def test_without_lies_it_is_honest(liar: Liar, chain: Node) -> None:
@@ -93,15 +93,15 @@ def test_dropped_logs_are_missing_by_range_and_by_hash(liar: Liar, chain: Node) 
 
 def test_a_rate_is_a_share_of_the_logs_and_the_same_ones_each_time(liar: Liar, chain: Node) -> None:
     liar.lie(Lie("drop", rate=0.4))
-    rest = logs(liar)
-    assert 0 < len(rest) < len(chain.logs())
-    assert logs(liar) == rest
+    remaining = logs(liar)
+    assert 0 < len(remaining) < len(chain.logs())
+    assert logs(liar) == remaining
     singly = [log for n in range(chain.head + 1) for log in logs(liar, n, n)]
-    assert singly == rest
+    assert singly == remaining
     with lying(chain, Lie("drop", rate=0.4), seed=7) as same:
-        assert logs(same) == rest
+        assert logs(same) == remaining
     with lying(chain, Lie("drop", rate=0.4), seed=8) as other:
-        assert logs(other) != rest
+        assert logs(other) != remaining
 
 
 def test_inconsistent_lies_are_drawn_for_each_request(liar: Liar) -> None:
@@ -158,10 +158,10 @@ def test_reordered_logs_have_the_index_of_another(liar: Liar, chain: Node) -> No
 
 def test_shuffled_logs_are_true_but_out_of_order(liar: Liar, chain: Node) -> None:
     liar.lie(Lie("shuffle"))
-    found = logs(liar)
-    assert found != chain.logs()
-    assert sorted(map(str, found)) == sorted(map(str, chain.logs()))
-    assert logs(liar) == found
+    results = logs(liar)
+    assert results != chain.logs()
+    assert sorted(map(str, results)) == sorted(map(str, chain.logs()))
+    assert logs(liar) == results
 
 
 def test_delayed_logs_come_when_their_time_is_over(liar: Liar, chain: Node) -> None:
@@ -243,8 +243,8 @@ def test_a_lie_about_logs_is_the_same_in_receipts_and_bloom_filters(
     assert false != chain.logs(7, 7)
     for which in ("0x7", true["hash"]):
         receipts = ask(liar, "eth_getBlockReceipts", which)
-        told = [log for receipt in receipts for log in receipt["logs"]]
-        assert sorted(told, key=lambda log: int(log["logIndex"], 16)) == false
+        emitted = [log for receipt in receipts for log in receipt["logs"]]
+        assert sorted(emitted, key=lambda log: int(log["logIndex"], 16)) == false
         assert int(receipts[0]["logsBloom"], 16) == bloom_of(false)
     assert int(block(liar, 7)["logsBloom"], 16) == bloom_of(false)
     assert {**block(liar, 7), "logsBloom": 0} == {**true, "logsBloom": 0}
@@ -265,10 +265,10 @@ def test_a_log_is_invented_in_a_block_without_transactions(liar: Liar, chain: No
 
 def test_filters_see_the_same_lies(liar: Liar, chain: Node) -> None:
     liar.lie(Lie("reorder"), Lie("drop", rate=0.3))
-    whole = logs(liar)
-    topics = {log["topics"][0] for log in whole}
+    full = logs(liar)
+    topics = {log["topics"][0] for log in full}
     for topic in topics:
-        assert logs(liar, topics=[topic]) == [log for log in whole if log["topics"][0] == topic]
+        assert logs(liar, topics=[topic]) == [log for log in full if log["topics"][0] == topic]
 
 
 def test_headers_without_a_bloom_filter(liar: Liar, chain: Node) -> None:

@@ -1,4 +1,4 @@
-"""The proxy that errs as it is told."""
+"""The proxy that fails on demand."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ ALL_LOGS = {"fromBlock": "0x0", "toBlock": "0x5"}
 
 def test_untold_it_passes_on_and_counts(proxy, chain):
     assert ask(proxy, "eth_getLogs", ALL_LOGS)["result"] == chain.logs()
-    assert [one["id"] for one in ask_all(proxy, 1, 2).json()] == [1, 2]
+    assert [item["id"] for item in ask_all(proxy, 1, 2).json()] == [1, 2]
     assert proxy.requests == 2
     assert proxy.calls == {"eth_getLogs": 1, "eth_getBlockByNumber": 2}
 
@@ -86,11 +86,11 @@ def test_whole_requests_are_refused_dropped_and_broken_off(proxy):
 
 def test_batches_come_back_disordered_short_and_refused(proxy):
     proxy.on_reply(faults.backwards(), times=1)
-    assert [one["id"] for one in ask_all(proxy, 1, 2, 3).json()] == [3, 2, 1]
+    assert [item["id"] for item in ask_all(proxy, 1, 2, 3).json()] == [3, 2, 1]
     proxy.on_reply(faults.without(1), times=1)
-    assert [one["id"] for one in ask_all(proxy, 1, 2, 3).json()] == [1, 3]
+    assert [item["id"] for item in ask_all(proxy, 1, 2, 3).json()] == [1, 3]
     proxy.on_reply(faults.one_failed(1, -32000, "no"), times=1)
-    assert ["error" in one for one in ask_all(proxy, 1, 2, 3).json()] == [False, True, False]
+    assert ["error" in item for item in ask_all(proxy, 1, 2, 3).json()] == [False, True, False]
     proxy.on_reply(faults.one_error(), times=1)
     assert ask_all(proxy, 1, 2).json()["error"]["code"] == -32600
     proxy.on_reply(faults.empty(), times=1)

@@ -13,34 +13,34 @@ from backend.tasks import broker
 from functions import TriggerRequest, after_save
 from functions.triggers.tasks import run_trigger
 from tests.people import make_role, sign_up
+from tests.polling import until
 from tests.rest import MASTER, Api
-from tests.waiting import until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("emptied")]
 
 
 def queued() -> list[list[Any]]:
     """The arguments of the background triggers that wait in the broker; they are taken out."""
-    found = []
+    observed = []
     with app.connection_for_read() as connection, connection.SimpleQueue("default") as queue:
         while True:
             try:
                 message = queue.get(block=False)
             except queue.Empty:
-                return found
+                return observed
             message.ack()
             if message.headers["task"] == run_trigger.name:
-                found.append(json.loads(message.body)[0])
+                observed.append(json.loads(message.body)[0])
 
 
 def test_a_background_trigger_is_run_by_a_worker_with_the_same_caller_and_context() -> None:
     master = Api(MASTER)
-    told: list[Any] = []
+    calls: list[Any] = []
     queued()
 
     @after_save("Note", background=True)
     def after(request: TriggerRequest) -> None:
-        told.append(
+        calls.append(
             (
                 request.object["text"],
                 request.original and request.original["text"],
@@ -57,11 +57,11 @@ def test_a_background_trigger_is_run_by_a_worker_with_the_same_caller_and_contex
         "POST", "/classes/Note", {"text": "a"}, headers={"X-Svc-Cloud-Context": '{"n": 1}'}
     )
     assert reply.status == 201
-    assert told == []
+    assert calls == []
     (arguments,) = queued()
     assert ann.token not in json.dumps(arguments)
     run_trigger.run(*arguments)
-    assert told == [("a", None, ann.user_id, ["Team"], {"n": 1})]
+    assert calls == [("a", None, ann.user_id, ["Team"], {"n": 1})]
 
 
 def test_of_a_transaction_that_is_undone_nothing_is_queued() -> None:
@@ -80,8 +80,8 @@ def test_of_a_transaction_that_is_undone_nothing_is_queued() -> None:
 
 
 def test_a_trigger_that_is_not_there_any_more_is_left_out() -> None:
-    said = {"authority": "master", "roles": [], "user_id": None}
-    run_trigger.run("after_save", "Gone", "Gone", said, {"a": 1}, None, {})
+    message = {"authority": "master", "roles": [], "user_id": None}
+    run_trigger.run("after_save", "Gone", "Gone", message, {"a": 1}, None, {})
 
 
 def test_a_task_that_can_t_be_sent_holds_up_no_other() -> None:

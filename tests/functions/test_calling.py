@@ -66,12 +66,14 @@ def test_no_result_is_null(client: Api) -> None:
 
 
 def test_typed_values_come_in_decoded_and_go_out_encoded(client: Api) -> None:
-    seen: dict[str, Any] = {}
+    observed: dict[str, Any] = {}
 
     @function()
-    def look(request: Request, when: datetime, who: Pointer, where: GeoPoint, **rest: Any) -> Any:
-        seen.update(when=when, who=who, where=where, rest=rest)
-        return {"when": when, "who": who, "where": where, **rest}
+    def look(
+        request: Request, when: datetime, who: Pointer, where: GeoPoint, **remaining: Any
+    ) -> Any:
+        observed.update(when=when, who=who, where=where, rest=remaining)
+        return {"when": when, "who": who, "where": where, **remaining}
 
     sent = {
         "when": {"__type": "Date", "iso": "2026-01-02T03:04:05.678Z"},
@@ -81,10 +83,10 @@ def test_typed_values_come_in_decoded_and_go_out_encoded(client: Api) -> None:
         "nested": [{"at": {"__type": "Date", "iso": "2026-01-02T03:04:05.000Z"}}],
     }
     assert client.post("/functions/look", sent).json == {"result": sent}
-    assert seen["when"] == datetime(2026, 1, 2, 3, 4, 5, 678000, tzinfo=UTC)
-    assert seen["who"] == Pointer("_User", "abc")
-    assert seen["where"] == GeoPoint(1.5, -2)
-    assert seen["rest"]["data"] == b"hi"
+    assert observed["when"] == datetime(2026, 1, 2, 3, 4, 5, 678000, tzinfo=UTC)
+    assert observed["who"] == Pointer("_User", "abc")
+    assert observed["where"] == GeoPoint(1.5, -2)
+    assert observed["rest"]["data"] == b"hi"
 
 
 def test_objects_go_out_with_their_class(master: Api, client: Api) -> None:
@@ -204,11 +206,11 @@ def test_a_function_is_called_in_a_batch(client: Api) -> None:
 
 
 def test_the_request_says_who_calls_from_where(client: Api) -> None:
-    seen: dict[str, Any] = {}
+    observed: dict[str, Any] = {}
 
     @function()
     def who(request: Request) -> None:
-        seen.update(
+        observed.update(
             headers=request.headers,
             address=request.address,
             installation=request.installation_id,
@@ -225,15 +227,15 @@ def test_the_request_says_who_calls_from_where(client: Api) -> None:
     }
     reply = client.call("POST", "/functions/who", {}, headers=headers)
     assert reply.status == 200, reply.json
-    assert seen["address"] == "127.0.0.1"
-    assert seen["installation"] == "device-1"
-    assert seen["context"] == {"from": "test"}
-    assert seen["request_id"] == reply.headers["X-Request-Id"]
-    assert seen["headers"]["x-custom"] == "yes"
-    told = repr(seen["headers"])
-    assert "secret" not in told
-    assert "test-rest-key" not in told
-    assert "a=b" not in told
+    assert observed["address"] == "127.0.0.1"
+    assert observed["installation"] == "device-1"
+    assert observed["context"] == {"from": "test"}
+    assert observed["request_id"] == reply.headers["X-Request-Id"]
+    assert observed["headers"]["x-custom"] == "yes"
+    text = repr(observed["headers"])
+    assert "secret" not in text
+    assert "test-rest-key" not in text
+    assert "a=b" not in text
 
 
 @pytest.mark.parametrize("context", ["[]", "1", '"x"', "{", "null"])

@@ -47,8 +47,8 @@ def test_a_wrong_parameter_comes_before_the_rights_of_the_caller(name: str) -> N
     for caller in (Api(APPLICATION), Api(CLIENT), Api(READ_ONLY), sign_up("ann")):
         assert error(name, caller, **wrong) == WRONG_PARAMETER
         for missing in params:
-            rest = {key: value for key, value in params.items() if key != missing}
-            reply = caller.post(f"/functions/{name}", rest)
+            remaining = {key: value for key, value in params.items() if key != missing}
+            reply = caller.post(f"/functions/{name}", remaining)
             assert reply.error == WRONG_PARAMETER
             assert missing in reply.json["error"]
 

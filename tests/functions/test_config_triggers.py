@@ -28,12 +28,12 @@ def test_a_trigger_before_the_save_checks_and_changes_parameters(master, client)
 
 @pytest.mark.django_db(transaction=True)
 def test_a_trigger_after_the_save_sees_what_was_saved():
-    seen = []
+    calls = []
 
     @after_save(CONFIG)
     def note(request: TriggerRequest) -> None:
-        seen.append((dict(request.object), dict(request.original or {})))
+        calls.append((dict(request.object), dict(request.original or {})))
 
     save(a=1)
     save(b=2)
-    assert seen == [({"a": 1}, {}), ({"a": 1, "b": 2}, {"a": 1})]
+    assert calls == [({"a": 1}, {}), ({"a": 1, "b": 2}, {"a": 1})]

@@ -56,23 +56,23 @@ def test_the_master_key_goes_through_it_when_it_signs_a_user_in(master: Api) -> 
 
 @pytest.mark.django_db(transaction=True)
 def test_signing_in_and_out_is_told(emptied: None) -> None:
-    told: list[Any] = []
+    calls: list[Any] = []
     sign_up("ann")
 
     @after_login()
     def signed_in(request: TriggerRequest) -> None:
-        told.append(("in", request.object["username"]))
+        calls.append(("in", request.object["username"]))
 
     @after_logout()
     def signed_out(request: TriggerRequest) -> None:
         assert "sessionToken" not in request.object
-        told.append(("out", request.object["user"].id == request.user_id))
+        calls.append(("out", request.object["user"].id == request.user_id))
 
     token = log_in("ann").json["sessionToken"]
     api = Api({**CLIENT, "X-Svc-Session-Token": token})
     assert api.post("/logout").status == 200
     assert api.get("/users/me").error == (400, 209)
-    assert told == [("in", "ann"), ("out", True)]
+    assert calls == [("in", "ann"), ("out", True)]
 
 
 @pytest.mark.django_db(transaction=True)
@@ -98,11 +98,11 @@ def upload(api: Api, name: str = "a.txt", content: bytes = b"hello") -> Any:
 
 
 def test_a_file_is_refused_or_described_before_it_is_stored(master: Api) -> None:
-    seen: list[Any] = []
+    calls: list[Any] = []
 
     @before_save(FILE)
     def check(request: TriggerRequest) -> None:
-        seen.append((request.object["size"], request.object["contentType"]))
+        calls.append((request.object["size"], request.object["contentType"]))
         if request.object["size"] > 10:
             raise ScriptFailed("Too long.")
         request.object["tags"] = {"checked": "yes"}
@@ -114,17 +114,17 @@ def test_a_file_is_refused_or_described_before_it_is_stored(master: Api) -> None
     described = master.get(f"/files/test-app/metadata/{stored.json['name']}").json
     assert described["tags"] == {"checked": "yes"}
     assert described["metadata"] == {"by": "trigger"}
-    assert seen == [(5, "text/plain"), (11, "text/plain")]
+    assert calls == [(5, "text/plain"), (11, "text/plain")]
 
 
 @pytest.mark.django_db(transaction=True)
 def test_files_that_are_stored_and_removed_are_told(emptied: None) -> None:
     master = Api(MASTER)
-    told: list[Any] = []
+    calls: list[Any] = []
 
     @after_save(FILE)
     def stored(request: TriggerRequest) -> None:
-        told.append(("stored", request.object["name"]))
+        calls.append(("stored", request.object["name"]))
 
     @before_delete(FILE)
     def keep(request: TriggerRequest) -> None:
@@ -133,14 +133,14 @@ def test_files_that_are_stored_and_removed_are_told(emptied: None) -> None:
 
     @after_delete(FILE)
     def removed(request: TriggerRequest) -> None:
-        told.append(("removed", request.object["name"]))
+        calls.append(("removed", request.object["name"]))
 
     name = upload(master).json["name"]
-    kept = upload(master, "keep.txt").json["name"]
-    assert master.delete(f"/files/{kept}").error == (400, 141)
+    remaining = upload(master, "keep.txt").json["name"]
+    assert master.delete(f"/files/{remaining}").error == (400, 141)
     assert master.delete(f"/files/{name}").status == 200
-    assert told == [("stored", name), ("stored", kept), ("removed", name)]
-    master.call("GET", f"/files/test-app/metadata/{kept}")
+    assert calls == [("stored", name), ("stored", remaining), ("removed", name)]
+    master.call("GET", f"/files/test-app/metadata/{remaining}")
 
 
 def test_a_download_is_kept_from_who_may_read_the_file_otherwise(master: Api, client: Api) -> None:

@@ -46,15 +46,15 @@ def test_a_client_learns_what_it_can_use(application, version, expected):
     assert (reply.status, reply.json) == (200, {"result": list(expected)})
 
 
-@pytest.mark.parametrize("given", [{}, {"clientVersion": 2}, {"clientVersion": "2.0"}])
-def test_a_version_that_is_none_is_refused_by_name(application, given):
-    reply = application.post("/functions/getFeatures", given)
+@pytest.mark.parametrize("value", [{}, {"clientVersion": 2}, {"clientVersion": "2.0"}])
+def test_a_version_that_is_none_is_refused_by_name(application, value):
+    reply = application.post("/functions/getFeatures", value)
     assert reply.error == (400, 141)
     assert "clientVersion" in reply.json["error"]
 
 
 @pytest.mark.parametrize(
-    ("given", "named"),
+    ("value", "named"),
     [
         ({}, "feature"),
         ({"feature": "newMarketplace"}, "userId"),
@@ -63,21 +63,21 @@ def test_a_version_that_is_none_is_refused_by_name(application, given):
         ({"feature": "newMarketplace", "userId": {"$ne": "x"}}, "userId"),
     ],
 )
-def test_parameters_come_before_everything_else(application, given, named):
-    reply = application.post("/functions/checkFeatureAccess", given)
+def test_parameters_come_before_everything_else(application, value, named):
+    reply = application.post("/functions/checkFeatureAccess", value)
     assert reply.error == (400, 141)
     assert named in reply.json["error"]
 
 
 def test_the_deployments_flags_are_there_and_off(db):
     import_module("functions.migrations.0001_feature_flags").make_flags(apps, None)
-    found = FeatureFlag.objects.filter(name__in=DEPLOYMENT_FLAGS)
-    assert {flag.name for flag in found} == {
+    results = FeatureFlag.objects.filter(name__in=DEPLOYMENT_FLAGS)
+    assert {flag.name for flag in results} == {
         "newMarketplace",
         "carbonCredits",
         "nftFractionalization",
     }
-    assert not any(flag.on for flag in found)
+    assert not any(flag.on for flag in results)
 
 
 def test_nobody_has_what_is_off_or_unknown_and_users_are_not_looked_at(client):
@@ -92,8 +92,8 @@ def test_nobody_has_what_is_off_or_unknown_and_users_are_not_looked_at(client):
 def test_an_unknown_user_of_a_flag_that_is_on_is_an_error(application):
     set_flag("newMarketplace", on=True)
     for user_id in ("nobody", "", "not an id!"):
-        given = {"feature": "newMarketplace", "userId": user_id}
-        assert application.post("/functions/checkFeatureAccess", given).error == (404, 101)
+        params = {"feature": "newMarketplace", "userId": user_id}
+        assert application.post("/functions/checkFeatureAccess", params).error == (404, 101)
 
 
 def test_beta_testers_have_what_is_on_and_others_as_far_as_the_rollout_goes(client):
@@ -178,9 +178,9 @@ def test_a_function_with_an_id_is_run_once(application):
     set_flag("newMarketplace", on=True)
     bob = sign_up("bob")
     api = Api({**application.headers, "X-Svc-Request-Id": "an-id-of-its-own"})
-    given = {"feature": "newMarketplace", "userId": bob.user_id}
-    assert api.post("/functions/checkFeatureAccess", given).json["result"]["hasAccess"]
+    params = {"feature": "newMarketplace", "userId": bob.user_id}
+    assert api.post("/functions/checkFeatureAccess", params).json["result"]["hasAccess"]
     set_flag("newMarketplace", on=False)
-    again = api.post("/functions/checkFeatureAccess", given)
+    again = api.post("/functions/checkFeatureAccess", params)
     assert again.json["result"]["hasAccess"]
     assert again.headers["Idempotent-Replayed"] == "true"

@@ -12,7 +12,7 @@ from tests.rest import Api
 
 
 def names(api: Api, class_name: str = "Project", **params: Any) -> list[str]:
-    return [one["name"] for one in api.results(class_name, order="name", **params)]
+    return [result["name"] for result in api.results(class_name, order="name", **params)]
 
 
 @pytest.fixture
@@ -43,15 +43,15 @@ def test_the_master_key_goes_through_triggers_too_and_they_know(
 
 def test_a_count_is_narrowed_as_well(client: Api, projects: dict[str, str]) -> None:
     hide()
-    seen: list[tuple[bool, bool]] = []
+    calls: list[tuple[bool, bool]] = []
 
     @before_find("*")
     def note(request: FindRequest) -> None:
-        seen.append((request.is_count, request.is_get))
+        calls.append((request.is_count, request.is_get))
 
     reply = client.get("/classes/Project", count="1", limit="0")
     assert reply.json == {"results": [], "count": 2}
-    assert seen == [(True, False)]
+    assert calls == [(True, False)]
 
 
 def test_a_get_by_id_is_narrowed_as_well(client: Api, projects: dict[str, str]) -> None:
@@ -67,8 +67,8 @@ def test_an_include_does_not_get_around_a_trigger(
     for name, object_id in projects.items():
         pointer = {"__type": "Pointer", "className": "Project", "objectId": object_id}
         master.make("Task", name=name, project=pointer)
-    found = client.results("Task", include="project", order="name")
-    assert [task.get("project", {}).get("name") for task in found] == ["A", "B", None]
+    results = client.results("Task", include="project", order="name")
+    assert [task.get("project", {}).get("name") for task in results] == ["A", "B", None]
 
 
 def test_a_sub_query_does_not_get_around_a_trigger(
@@ -89,15 +89,16 @@ def test_members_of_a_relation_are_narrowed_as_well(
 ) -> None:
     hide()
     members = [
-        {"__type": "Pointer", "className": "Project", "objectId": one} for one in projects.values()
+        {"__type": "Pointer", "className": "Project", "objectId": object_id}
+        for object_id in projects.values()
     ]
     owner = master.make("List", items={"__op": "AddRelation", "objects": members})
     pointer = {"__type": "Pointer", "className": "List", "objectId": owner}
     where = {"$relatedTo": {"object": pointer, "key": "items"}}
     assert names(client, where=where) == ["A", "B"]
     params = {"where": where, "redirectClassNameForKey": "items"}
-    found = client.results("List", **params)
-    assert sorted(one["name"] for one in found) == ["A", "B"]
+    results = client.results("List", **params)
+    assert sorted(object_id["name"] for object_id in results) == ["A", "B"]
 
 
 def test_a_trigger_may_ask_for_what_the_caller_may_not_ask_for(
@@ -129,9 +130,9 @@ def test_a_trigger_changes_limit_order_and_keys(client: Api, projects: dict[str,
     def two_newest(request: FindRequest) -> None:
         request.query.order("-name").limit(2).keys("name")
 
-    found = client.results("Project", order="name", limit=100)
-    assert [one["name"] for one in found] == ["C", "B"]
-    assert "hidden" not in found[0]
+    results = client.results("Project", order="name", limit=100)
+    assert [result["name"] for result in results] == ["C", "B"]
+    assert "hidden" not in results[0]
 
 
 def test_a_trigger_answers_without_the_database(client: Api, projects: dict[str, str]) -> None:
@@ -150,8 +151,8 @@ def test_what_was_found_is_changed_or_replaced(client: Api, projects: dict[str, 
         assert request.results is not None
         if request.is_get:
             return None
-        for one in request.results:
-            one["name"] += "!"
+        for result in request.results:
+            result["name"] += "!"
         return request.results[:2]
 
     assert names(client) == ["A!", "B!"]
@@ -180,8 +181,8 @@ def test_objects_that_are_included_go_through_the_trigger_after(
     @after_find("Project")
     def shout(request: FindRequest) -> None:
         assert request.results is not None
-        for one in request.results:
-            one["name"] += "!"
+        for result in request.results:
+            result["name"] += "!"
 
     (task,) = client.results("Task", include="project")
     assert task["project"]["name"] == "A!"
@@ -226,8 +227,8 @@ def test_users_are_found_through_triggers_too(master: Api) -> None:
     @after_find("_User")
     def decorate(request: FindRequest) -> None:
         assert request.results is not None
-        for one in request.results:
-            one["title"] = "Dr."
+        for result in request.results:
+            result["title"] = "Dr."
 
     assert ann.get("/users/me").json["title"] == "Dr."
     assert ann.get(f"/users/{ann.user_id}").json["title"] == "Dr."

@@ -103,7 +103,7 @@ def test_what_a_stopped_transaction_has_written_is_undone(emptied: None) -> None
             pass
 
     assert master.post("/functions/half").error == (400, 124)
-    assert [one["text"] for one in master.results("Note")] == ["first"]
+    assert [result["text"] for result in master.results("Note")] == ["first"]
 
 
 def test_the_setting_is_the_limit_where_a_function_has_none(client: Api, settings: Any) -> None:
@@ -200,7 +200,7 @@ def test_a_limit_that_passes_at_once_is_over_afterwards() -> None:
     for step in range(20_000):
         with contextlib.suppress(TimeIsUp), time_limit(step % 50 * 1e-6 + 1e-9, NotConnected()):
             compute_for(step % 40 * 1e-6)
-    assert [one for _, _, one in list(deadlines._watch.waiting) if not one.is_over] == []
+    assert [item for _, _, item in list(deadlines._watch.waiting) if not item.is_over] == []
 
 
 def test_a_short_limit_is_kept_while_a_long_one_is_waited_for() -> None:

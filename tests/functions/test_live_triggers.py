@@ -1,4 +1,4 @@
-"""Triggers around live queries: who may connect, who may subscribe to what, what is told."""
+"""Triggers around live queries: who may connect, who may subscribe to what, what is sent."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ OBJECT = {"objectId": "abcdefghij", "createdAt": "2026-01-01T00:00:00.000Z", "na
 def ask(principal: Any = OWNER, where: Any = None, keys: Any = None, watch: Any = None) -> Admitted:
     paths = None if keys is None else frozenset(check_path(key) for key in keys)
     watched = None if watch is None else tuple(map(check_path, watch))
-    asked = Question("Doc", parse_where(where or {}), paths, watched, where or {})
-    return events.subscribe(principal, asked, COUNTS)
+    request = Question("Doc", parse_where(where or {}), paths, watched, where or {})
+    return events.subscribe(principal, request, COUNTS)
 
 
 def tell(
@@ -52,12 +52,12 @@ def tell(
 
 
 def test_a_client_is_kept_from_connecting_with_code_and_text():
-    told: list[Any] = []
+    calls: list[Any] = []
 
     @before_connect()
     def check(request: ConnectRequest) -> None:
-        told.append((request.event, request.clients, request.subscriptions, request.user_id))
-        told.append((request.address, dict(request.headers)))
+        calls.append((request.event, request.clients, request.subscriptions, request.user_id))
+        calls.append((request.address, dict(request.headers)))
         if request.user_id is None:
             raise ScriptFailed("Members only.", code=4711)
 
@@ -67,7 +67,7 @@ def test_a_client_is_kept_from_connecting_with_code_and_text():
         with pytest.raises(ScriptFailed, match=r"Members only\.") as refused:
             events.connect(CLIENT, COUNTS)
     assert refused.value.code == 4711
-    assert told[:2] == [
+    assert calls[:2] == [
         ("connect", 3, 7, OWNER.user_id),
         ("10.1.2.3", {"user-agent": "x"}),
     ]
@@ -91,7 +91,7 @@ def test_requirements_are_asked_before():
     assert ask(MASTER)
 
 
-def found(query: Query, **fields: Any) -> bool:
+def is_match(query: Query, **fields: Any) -> bool:
     from objects.core.query.predicate import matches
 
     return matches(query, {**OBJECT, **fields})
@@ -109,9 +109,9 @@ def test_a_subscription_is_narrowed_and_what_is_sent_and_counts_is_replaced():
         request.query.keys("name", "open").watch("open")
 
     admitted = ask(where={"name": "n"}, keys=["name"], watch=("a",))
-    assert found(admitted.told.where, open=True)
-    assert not found(admitted.told.where, open=False)
-    assert not found(admitted.told.where, open=True, name="other")
+    assert is_match(admitted.told.where, open=True)
+    assert not is_match(admitted.told.where, open=False)
+    assert not is_match(admitted.told.where, open=True, name="other")
     assert admitted.told.keys == {("name",), ("open",)}
     assert admitted.told.watch == (("open",),)
     assert admitted.question.watch == (("a",),)
@@ -126,8 +126,8 @@ def test_a_subscription_that_no_trigger_changes_stays_as_it_was_asked():
     def look(request: SubscribeRequest) -> None:
         pass
 
-    asked = ask(where={"name": "n"}, keys=["name"], watch=("name",))
-    assert asked.told == alone.told
+    answer = ask(where={"name": "n"}, keys=["name"], watch=("name",))
+    assert answer.told == alone.told
 
 
 def test_a_trigger_may_let_every_change_count():
@@ -172,7 +172,7 @@ def test_triggers_may_ask_about_what_the_client_may_not():
     def narrow(request: SubscribeRequest) -> None:
         request.query.where(secret=1)
 
-    assert found(ask(OWNER).told.where, secret=1)
+    assert is_match(ask(OWNER).told.where, secret=1)
     with pytest.raises(OperationForbidden):
         ask(OWNER, where={"secret": 1})
 
@@ -242,11 +242,11 @@ def test_what_is_told_may_be_changed_for_each_subscriber():
     listed = {"deep": {"list": [1]}, "list": [0]}
     original = {**OBJECT, "name": "old"}
     for principal in (OWNER, CALLERS["stranger"]):
-        told = tell(principal, "enter", original, **listed)
-        assert told is not None
-        assert told[0]["for"] == principal.user_id
-        assert told[0]["list"] == [0, 1], "nothing of what another subscriber's trigger did"
-        assert told[1] == {**original, "was": True}
+        calls = tell(principal, "enter", original, **listed)
+        assert calls is not None
+        assert calls[0]["for"] == principal.user_id
+        assert calls[0]["list"] == [0, 1], "nothing of what another subscriber's trigger did"
+        assert calls[1] == {**original, "was": True}
     assert listed == {"deep": {"list": [1]}, "list": [0]}
     assert original == {**OBJECT, "name": "old"}
 
@@ -270,34 +270,34 @@ def test_which_object_it_is_and_of_when_can_not_be_changed():
         request.object["objectId"] = "somebodyel"
         del request.object["createdAt"]
 
-    told = tell()
-    assert told is not None
-    assert told[0] == OBJECT
+    notification = tell()
+    assert notification is not None
+    assert notification[0] == OBJECT
 
 
 def test_protected_fields_are_taken_out_of_what_a_trigger_leaves():
     """The trigger itself sees the whole object."""
     make("Doc", secret=1, owner=user(OWNER))
     permit("Doc", **PUBLIC, protectedFields={"*": SECRET, "userField:owner": []})
-    seen = []
+    observed = []
 
     @after_event("Doc")
     def look(request: LiveEventRequest) -> None:
-        seen.append((request.object.get("secret"), request.original.get("secret")))
+        observed.append((request.object.get("secret"), request.original.get("secret")))
         request.object["owner"] = user(CALLERS["stranger"])
         request.object["secret"] = 3
 
     fields = {"secret": 2, "owner": user(OWNER)}
     original = {**OBJECT, "secret": 1}
-    told = tell(CALLERS["stranger"], "update", original, **fields)
-    assert told is not None
-    assert seen == [(2, 1)]
-    assert "secret" not in told[0], "whom the stored object names, not the changed one"
-    assert "secret" not in told[1]
-    told = tell(OWNER, "update", original, **fields)
-    assert told is not None
-    assert told[0]["secret"] == 3
-    assert "secret" not in told[1], "the former object named nobody"
+    notification = tell(CALLERS["stranger"], "update", original, **fields)
+    assert notification is not None
+    assert observed == [(2, 1)]
+    assert "secret" not in notification[0], "whom the stored object names, not the changed one"
+    assert "secret" not in notification[1]
+    notification = tell(OWNER, "update", original, **fields)
+    assert notification is not None
+    assert notification[0]["secret"] == 3
+    assert "secret" not in notification[1], "the former object named nobody"
 
 
 def test_a_trigger_that_fails_or_takes_too_long_says_nothing_of_why():

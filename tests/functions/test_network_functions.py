@@ -1,4 +1,4 @@
-"""Networks and contracts as clients are told of them."""
+"""Networks and contracts as clients see them."""
 
 from __future__ import annotations
 
@@ -85,11 +85,11 @@ WRONG = (
     "name", ["loadProviderUrl", "loadProviderWebSocketUrl", "loadSmartContractsForNetwork"]
 )
 def test_parameters_come_first_and_are_named(db, name):
-    for given in ({}, *({"networkId": one} for one in WRONG)):
+    for params in ({}, *({"networkId": item} for item in WRONG)):
         for headers in (APPLICATION, READ_ONLY):
-            reply = Api(headers).post(f"/functions/{name}", given)
-            assert reply.error == (400, 141), given
-            assert "networkId" in reply.json["error"], given
+            reply = Api(headers).post(f"/functions/{name}", params)
+            assert reply.error == (400, 141), params
+            assert "networkId" in reply.json["error"], params
 
 
 def test_the_services_own_endpoints_are_told_to_nobody(master):
@@ -130,8 +130,8 @@ def test_more_contracts_than_one_page(master, monkeypatch):
     monkeypatch.setattr(blockchains, "_PAGE", 2)
     for number in range(5):
         contract(master, f"Token{number}", f"0x{number + 1:040x}")
-    found = call("loadSmartContractsForNetwork", networkId=84532)
-    assert sorted(found) == [f"Token{number}" for number in range(5)]
+    response = call("loadSmartContractsForNetwork", networkId=84532)
+    assert sorted(response) == [f"Token{number}" for number in range(5)]
 
 
 def test_what_a_caller_may_not_read_they_are_not_told(client, master):
@@ -147,9 +147,9 @@ def test_what_a_caller_may_not_read_they_are_not_told(client, master):
         assert list(call("loadSmartContractsForNetwork", api, networkId=84532)) == ["Token"]
 
 
-@pytest.mark.parametrize("given", [{}, {"authToken": ""}, {"authToken": 1}, {"authToken": None}])
-def test_wallets_are_asked_for_by_a_token(db, given):
-    assert "authToken" in refusal("listWallets", **given)
+@pytest.mark.parametrize("params", [{}, {"authToken": ""}, {"authToken": 1}, {"authToken": None}])
+def test_wallets_are_asked_for_by_a_token(db, params):
+    assert "authToken" in refusal("listWallets", **params)
 
 
 @pytest.mark.parametrize("token", ["x", "r:" + "0" * 32, "r:" + "0" * 33, "ä" * 10_000, "\u0000"])

@@ -14,19 +14,19 @@ from functions.runtime.parameters import of_signature
 from functions.runtime.values import File
 
 
-def read(body: Any, given: dict[str, Any]) -> dict[str, Any]:
-    return of_signature(body).read(given)
+def read(body: Any, params: dict[str, Any]) -> dict[str, Any]:
+    return of_signature(body).read(params)
 
 
-def refusal(body: Any, given: dict[str, Any]) -> str:
+def refusal(body: Any, params: dict[str, Any]) -> str:
     with pytest.raises(ScriptFailed) as caught:
-        read(body, given)
+        read(body, params)
     assert caught.value.code == 141
     return caught.value.message
 
 
 def pay(request, amount: Annotated[int, Meta(ge=1, le=100)], note: str = "", to: str | None = None):
-    """Pay somebody."""
+    """Pay a user."""
 
 
 def test_what_is_missing_is_named_with_what_was_expected() -> None:
@@ -43,7 +43,7 @@ def test_defaults_stand_in_for_what_is_not_given() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "text"),
+    ("value", "text"),
     [
         ({"amount": "5"}, "Invalid parameter amount: expected a whole number, got text"),
         ({"amount": 5.5}, "Invalid parameter amount: expected a whole number, got a number"),
@@ -57,9 +57,9 @@ def test_defaults_stand_in_for_what_is_not_given() -> None:
     ],
 )
 def test_what_does_not_fit_is_named_with_what_was_expected(
-    given: dict[str, Any], text: str
+    value: dict[str, Any], text: str
 ) -> None:
-    assert refusal(pay, given) == text
+    assert refusal(pay, value) == text
 
 
 def test_a_place_inside_of_a_parameter_is_named() -> None:
@@ -110,7 +110,7 @@ def test_typed_values_are_what_they_are() -> None:
 
 def test_what_the_signature_does_not_name_is_left_out_or_taken_by_its_last_parameter() -> None:
     def few(request, a: int = 1): ...
-    def all_of_them(request, a: int = 1, **others: Any): ...
+    def all_of_them(request, a: int = 1, **remaining: Any): ...
 
     assert read(few, {"b": 2}) == {}
     assert read(all_of_them, {"a": 3, "b": 2}) == {"a": 3, "b": 2}

@@ -26,7 +26,7 @@ def games(db: None) -> list[Object]:
 
 
 def names(query: Any) -> list[str]:
-    return [one["name"] for one in query.find()]
+    return [item["name"] for item in query.find()]
 
 
 def test_constraints_are_joined(games: list[Object]) -> None:
@@ -68,9 +68,9 @@ def test_answers_of_all_kinds(games: list[Object]) -> None:
 
 
 def test_all_of_them_page_by_page(games: list[Object]) -> None:
-    seen = [one["name"] for one in objects("Game").each(page=2)]
-    assert sorted(seen) == ["a", "b", "c"]
-    few = [one["name"] for one in objects("Game").where(score__gt=4).each(page=1)]
+    observed = [item["name"] for item in objects("Game").each(page=2)]
+    assert sorted(observed) == ["a", "b", "c"]
+    few = [item["name"] for item in objects("Game").where(score__gt=4).each(page=1)]
     assert sorted(few) == ["b", "c"]
     with pytest.raises(InvalidQuery):
         list(objects("Game").order("name").each())
@@ -78,11 +78,11 @@ def test_all_of_them_page_by_page(games: list[Object]) -> None:
 
 def test_keys_and_includes(games: list[Object]) -> None:
     objects("Round").create(game=games[0], at=datetime(2026, 1, 1, tzinfo=UTC))
-    found = objects("Round").include("game").first()
-    assert found is not None
-    assert isinstance(found["game"], Object)
-    assert found["game"]["name"] == "a"
-    assert found["at"] == datetime(2026, 1, 1, tzinfo=UTC)
+    row = objects("Round").include("game").first()
+    assert row is not None
+    assert isinstance(row["game"], Object)
+    assert row["game"]["name"] == "a"
+    assert row["at"] == datetime(2026, 1, 1, tzinfo=UTC)
     plain = objects("Round").first()
     assert plain is not None
     assert plain["game"] == Pointer("Game", games[0].id)
@@ -132,9 +132,9 @@ def test_members_of_relations(games: list[Object]) -> None:
 
 def test_points_go_in_and_out(db: None) -> None:
     objects("Place").create(name="here", at=GeoPoint(1.5, 2))
-    found = objects("Place").first()
-    assert found is not None
-    assert found["at"] == GeoPoint(1.5, 2)
+    row = objects("Place").first()
+    assert row is not None
+    assert row["at"] == GeoPoint(1.5, 2)
 
 
 def test_a_caller_sees_and_does_what_it_may_and_the_master_key_all(master: Api) -> None:

@@ -42,12 +42,12 @@ def test_a_trigger_before_a_save_changes_what_is_stored_and_the_answer_shows_it(
 
 def test_a_trigger_sees_the_object_after_the_operators_and_as_it_was(master: Api) -> None:
     object_id = master.make("Game", score=1, tags=["a"], extra=1)
-    seen: list[Any] = []
+    calls: list[Any] = []
 
     @before_save("Game")
     def look(request: TriggerRequest) -> None:
         assert request.original is not None
-        seen.append((request.original["score"], request.object["score"], request.object["tags"]))
+        calls.append((request.original["score"], request.object["score"], request.object["tags"]))
         assert request.object.id == object_id
         assert not request.is_new
         assert request.changed("score")
@@ -60,7 +60,7 @@ def test_a_trigger_sees_the_object_after_the_operators_and_as_it_was(master: Api
     }
     reply = master.put(f"/classes/Game/{object_id}", body)
     assert reply.json["score"] == 6
-    assert seen == [(1, 6, ["a", "b"])]
+    assert calls == [(1, 6, ["a", "b"])]
     assert master.results("Game")[0]["tags"] == ["a", "b"]
 
 
@@ -219,17 +219,17 @@ def test_dotted_operators_and_triggers_go_together(master: Api) -> None:
 @pytest.mark.django_db(transaction=True)
 def test_after_a_save_the_object_is_stored_whatever_the_trigger_does(emptied: None) -> None:
     master = Api(MASTER)
-    seen: list[Any] = []
+    calls: list[Any] = []
 
     @after_save("Note")
     def after(request: TriggerRequest) -> None:
         stored = request.objects("Note").get(request.object.id)
-        seen.append((stored["text"], request.original and request.original["text"]))
+        calls.append((stored["text"], request.original and request.original["text"]))
         raise RuntimeError("too late")
 
     object_id = master.make("Note", text="a")
     assert master.put(f"/classes/Note/{object_id}", {"text": "b"}).status == 200
-    assert seen == [("a", None), ("b", "a")]
+    assert calls == [("a", None), ("b", "a")]
     assert master.results("Note")[0]["text"] == "b"
 
 
@@ -252,7 +252,7 @@ def test_inside_of_the_transaction_a_trigger_after_a_save_can_still_undo_it(empt
 @pytest.mark.django_db(transaction=True)
 def test_context_is_shared_from_before_to_after_and_with_the_client(emptied: None) -> None:
     master = Api(MASTER)
-    seen: list[Any] = []
+    calls: list[Any] = []
 
     @before_save("Note")
     def before(request: TriggerRequest) -> None:
@@ -260,17 +260,17 @@ def test_context_is_shared_from_before_to_after_and_with_the_client(emptied: Non
 
     @after_save("Note")
     def after(request: TriggerRequest) -> None:
-        seen.append(dict(request.context))
+        calls.append(dict(request.context))
 
     headers = {"X-Svc-Cloud-Context": '{"client": 1}'}
     assert master.call("POST", "/classes/Note", {"a": 1}, headers=headers).status == 201
     assert master.post("/classes/Note", {"a": 1, "_context": {"body": 1}}).status == 201
-    assert seen == [{"client": 1, "before": True}, {"body": 1, "before": True}]
+    assert calls == [{"client": 1, "before": True}, {"body": 1, "before": True}]
 
 
 def test_a_delete_is_refused_or_clears_away_what_belongs_to_the_object(master: Api) -> None:
     parent = master.make("Parent", keep=False)
-    kept = master.make("Parent", keep=True)
+    saved = master.make("Parent", keep=True)
     pointer = {"__type": "Pointer", "className": "Parent", "objectId": parent}
     master.make("Child", parent=pointer)
 
@@ -281,24 +281,24 @@ def test_a_delete_is_refused_or_clears_away_what_belongs_to_the_object(master: A
         for child in request.objects("Child").where(parent=request.object).find():
             request.objects("Child").delete(child)
 
-    assert master.delete(f"/classes/Parent/{kept}").error == (400, 141)
+    assert master.delete(f"/classes/Parent/{saved}").error == (400, 141)
     assert master.delete(f"/classes/Parent/{parent}").status == 200
     assert master.results("Child") == []
-    assert [one["objectId"] for one in master.results("Parent")] == [kept]
+    assert [result["objectId"] for result in master.results("Parent")] == [saved]
 
 
 @pytest.mark.django_db(transaction=True)
 def test_after_a_delete_the_object_is_told_and_gone(emptied: None) -> None:
     master = Api(MASTER)
-    seen: list[Any] = []
+    calls: list[Any] = []
 
     @after_delete("Note")
     def after(request: TriggerRequest) -> None:
         gone = request.objects("Note").where(objectId=request.object.id).count()
-        seen.append((request.object["text"], gone))
+        calls.append((request.object["text"], gone))
 
     master.delete(f"/classes/Note/{master.make('Note', text='a')}")
-    assert seen == [("a", 0)]
+    assert calls == [("a", 0)]
 
 
 def test_a_trigger_of_every_class_runs_after_that_of_the_class(master: Api) -> None:
@@ -331,8 +331,8 @@ def test_a_batch_runs_the_trigger_of_each_item(emptied: None) -> None:
     items = [{"method": "POST", "path": "/api/classes/Note", "body": {"n": n}} for n in range(3)]
     answers = master.post("/batch", {"requests": items}).json
     assert [sorted(answer) for answer in answers] == [["success"], ["error"], ["success"]], answers
-    found = master.results("Note", where={"checked": True}, order="n")
-    assert [one["n"] for one in found] == [0, 2]
+    results = master.results("Note", where={"checked": True}, order="n")
+    assert [result["n"] for result in results] == [0, 2]
 
     together = {"requests": items, "transaction": True}
     assert master.post("/batch", together).error == (400, 141)

@@ -23,9 +23,9 @@ def test_a_trigger_without_statements_costs_one_round_trip(master: Api) -> None:
         request.object["title"] = request.object["title"].upper()
 
     master.make("Game", title="b")
-    with traffic() as seen:
+    with traffic() as recorded:
         assert master.post("/classes/Game", {"title": "c"}).json["title"] == "C"
-    assert seen.round_trips == 2
+    assert recorded.round_trips == 2
     assert [row["title"] for row in master.results("Game", order="title")] == ["B", "C", "a"]
 
 
@@ -46,7 +46,7 @@ def test_what_a_trigger_writes_is_undone_with_the_object(master: Api) -> None:
 def test_what_follows_the_object_undoes_it(master: Api) -> None:
     """Triggers after the save find the object, and it is committed when they run."""
     master.make("Game", title="a")
-    seen: list[str] = []
+    observed: list[str] = []
 
     @before_save("Game")
     def rename(request: TriggerRequest) -> None:
@@ -54,7 +54,7 @@ def test_what_follows_the_object_undoes_it(master: Api) -> None:
 
     @after_save("Game")
     def look(request: TriggerRequest) -> None:
-        seen.append(request.objects("Game").where(title="b").first()["title"])
+        observed.append(request.objects("Game").where(title="b").first()["title"])
 
     master.make("Game", title="c")
-    assert seen == ["b"]
+    assert observed == ["b"]

@@ -20,7 +20,7 @@ def master() -> Api:
 
 
 def texts(api: Api, class_name: str = "Note") -> list[str]:
-    return sorted(one["text"] for one in api.results(class_name))
+    return sorted(result["text"] for result in api.results(class_name))
 
 
 def test_a_function_in_a_transaction_writes_all_or_nothing(master: Api) -> None:
@@ -64,7 +64,7 @@ def test_without_one_what_was_written_before_an_error_stays(master: Api) -> None
 
 
 def test_triggers_are_inside_of_it_and_those_after_wait_for_its_end(master: Api) -> None:
-    told: list[str] = []
+    observed: list[str] = []
 
     @before_save("Note")
     def log_it(request: TriggerRequest) -> None:
@@ -72,20 +72,20 @@ def test_triggers_are_inside_of_it_and_those_after_wait_for_its_end(master: Api)
 
     @after_save("Note")
     def tell(request: TriggerRequest) -> None:
-        told.append(request.object["text"])
+        observed.append(request.object["text"])
 
     @function(transaction=True)
     def save(request: Request, text: str) -> list[str]:
         request.objects("Note").create(text=text)
-        during = list(told)
+        during = list(observed)
         if text == "bad":
             raise ScriptFailed("No.")
         return during
 
     assert master.post("/functions/save", {"text": "good"}).json == {"result": []}
-    assert told == ["good"]
+    assert observed == ["good"]
     assert master.post("/functions/save", {"text": "bad"}).error == (400, 141)
-    assert told == ["good"]
+    assert observed == ["good"]
     assert texts(master) == texts(master, "Log") == ["good"]
 
 
@@ -135,8 +135,8 @@ def test_transactions_that_lock_each_other_all_end_well(master: Api) -> None:
         ]
 
     statuses = at_once([lambda n=n: mover(n) for n in range(2)])
-    assert {status for one in statuses for status in one} == {200}
-    assert [one["n"] for one in master.results("Account")] == [0, 0]
+    assert {status for item in statuses for status in item} == {200}
+    assert [item["n"] for item in master.results("Account")] == [0, 0]
 
 
 def test_concurrent_saves_through_a_trigger_lose_nothing(master: Api) -> None:
@@ -151,6 +151,6 @@ def test_concurrent_saves_through_a_trigger_lose_nothing(master: Api) -> None:
         path = f"/classes/Counter/{object_id}"
         return [Api(MASTER).put(path, body).status for _ in range(10)]
 
-    assert {status for one in at_once([add] * 4) for status in one} == {200}
+    assert {status for item in at_once([add] * 4) for status in item} == {200}
     (counter,) = master.results("Counter")
     assert (counter["n"], counter["doubled"]) == (40, 80)

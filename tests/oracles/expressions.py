@@ -28,8 +28,8 @@ from objects.core.pipeline.expressions import (
     Field,
     Items,
     Literal,
-    format_parts,
 )
+from objects.core.pipeline.operators.dates import format_parts
 from objects.core.values import canonical_number, date, equal, kind, number_key, wire_time
 
 
@@ -77,8 +77,8 @@ def value_at(document: Mapping[str, Json], path: Sequence[str]) -> Value:
     value: Value = dict(document)
     for step in path:
         if isinstance(value, list):
-            found = [item[step] for item in value if isinstance(item, dict) and step in item]
-            value = cast(Json, found)
+            items = [item[step] for item in value if isinstance(item, dict) and step in item]
+            value = cast(Json, items)
         else:
             value = value.get(step, MISSING) if isinstance(value, dict) else MISSING
     return value
@@ -183,10 +183,10 @@ def _moment(value: Value) -> datetime | None:
 
 
 def _date_of(ms: Decimal) -> Json:
-    whole = ms.to_integral_value(ROUND_FLOOR)
-    if not _FIRST_MS <= whole <= _LAST_MS:
+    rounded = ms.to_integral_value(ROUND_FLOOR)
+    if not _FIRST_MS <= rounded <= _LAST_MS:
         return None
-    moment = _EPOCH + timedelta(milliseconds=int(whole))
+    moment = _EPOCH + timedelta(milliseconds=int(rounded))
     return cast(Json, date(wire_time(moment)))
 
 
@@ -245,10 +245,10 @@ def _cased(value: Value, table: Mapping[int, int]) -> Json:
 def _substring(text: Value, start: Value, length: Value) -> Json:
     if present(text) is None:
         return ""
-    whole = [n for n in (start, length) if isinstance(n, int) and not isinstance(n, bool)]
-    if not isinstance(text, str) or len(whole) != 2 or whole[0] < 0:
+    full = [n for n in (start, length) if isinstance(n, int) and not isinstance(n, bool)]
+    if not isinstance(text, str) or len(full) != 2 or full[0] < 0:
         return None
-    return text[whole[0] :] if whole[1] < 0 else text[whole[0] : whole[0] + whole[1]]
+    return text[full[0] :] if full[1] < 0 else text[full[0] : full[0] + full[1]]
 
 
 def _concat(values: Sequence[Value]) -> Json:
@@ -398,6 +398,9 @@ _FUNCTIONS: Final[Mapping[str, Callable[..., Value]]] = {
     "$concatArrays": lambda *values: _concat_arrays(values),
     "$dateToString": _date_to_string,
 }
+
+NAMES: Final = {*_FUNCTIONS, *_PARTS, "$cond", "$switch", "$and", "$or"}
+"""The operators that have a meaning here."""
 
 
 def _divide(a: Value, b: Value) -> Json:

@@ -12,21 +12,13 @@ from decimal import Decimal
 from typing import Any
 
 from backend.kernel.json_types import Json
-from objects.core.pipeline.expressions import Path
-from objects.core.pipeline.projections import Exclude, Include, SetFields
-from objects.core.pipeline.stages import (
-    Accumulator,
-    Count,
-    Group,
-    Limit,
-    Lookup,
-    Match,
-    Sample,
-    Skip,
-    Sort,
-    Stage,
-    Unwind,
-)
+from objects.core.pipeline.accumulators import Accumulator
+from objects.core.pipeline.paths import Path
+from objects.core.pipeline.stage import Stage
+from objects.core.pipeline.stages.groups import Group
+from objects.core.pipeline.stages.joins import Lookup, Unwind
+from objects.core.pipeline.stages.projections import Exclude, Include, SetFields
+from objects.core.pipeline.stages.selection import Count, Limit, Match, Sample, Skip, Sort
 from objects.core.query.tree import Query
 from objects.core.values import date, equal, frozen, is_pointer, kind
 from tests.oracles.expressions import (
@@ -159,9 +151,9 @@ def _accumulate(accumulator: Accumulator, rows: list[Doc]) -> Json:
         case "$avg":
             return quotient(sum(numbers, Decimal(0)), Decimal(len(numbers))) if numbers else None
         case "$min" | "$max":
-            found = [value for value in values if present(value) is not None]
+            results = [value for value in values if present(value) is not None]
             pick = min if accumulator.name == "$min" else max
-            return present(pick(found, key=order_key, default=MISSING))
+            return present(pick(results, key=order_key, default=MISSING))
         case "$first":
             return present(values[0])
         case "$last":
@@ -218,19 +210,19 @@ def _numbered(row: Doc, name: str | None, index: int | None) -> Doc:
 
 
 def _lookup(stage: Lookup, row: Doc, matches: Matcher, of_class: ClassDocuments) -> Doc:
-    others = [document_of(obj) for obj in of_class(stage.class_name)]
+    foreign = [document_of(obj) for obj in of_class(stage.class_name)]
     if stage.local is not None and stage.foreign is not None:
         local = _keys(value_at(row, stage.local))
-        others = [
+        foreign = [
             other
-            for other in others
+            for other in foreign
             if any(
                 _joins(a, b, stage.class_name if stage.foreign == ("objectId",) else None)
                 for a in local
                 for b in _keys(value_at(other, stage.foreign))
             )
         ]
-    return {**row, stage.name: [*run(stage.stages, others, matches, of_class)]}
+    return {**row, stage.name: [*run(stage.stages, foreign, matches, of_class)]}
 
 
 def _keys(value: Value) -> list[Json]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from backend.kernel.json_types import Json
 from objects.core.names import OBJECT_ID
 from objects.core.pipeline.expressions import Expression
-from objects.core.pipeline.projections import Include, Named, Tree
+from objects.core.pipeline.stages.projections import Include, Named, Tree
 from tests.oracles.expressions import evaluate
 
 

@@ -1,4 +1,4 @@
-"""Fixtures: what is committed beside a test, and chains whose events are told."""
+"""Fixtures: what is committed beside a test, and chains whose events are published."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def aside(emptied: None, django_db_blocker: Any) -> Iterator[Aside]:
 
 @pytest.fixture
 def chain(db: None, aside: Aside) -> Chain:
-    """A network that nothing was told of yet."""
+    """A network without published events yet."""
     from tests.realtime.channel.chains import Chain
 
     return Chain(aside)

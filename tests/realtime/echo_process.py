@@ -17,7 +17,7 @@ from realtime.sockets.connections import Socket  # noqa: E402
 
 
 class Echo(Socket):
-    """Says what it is told. ``all 3 1000`` sends three frames of 1,000 bytes to everybody,
+    """Echoes messages. ``all 3 1000`` sends three frames of 1,000 bytes to everybody,
     ``count`` says how many are connected, ``address`` what the client's is. ``wait`` is answered
     when somebody says ``go on``, ``waits`` says how many have begun."""
 
@@ -26,12 +26,12 @@ class Echo(Socket):
     may_go_on: asyncio.Event
 
     async def received(self, text: str) -> None:
-        word, _, rest = text.partition(" ")
+        word, _, remaining = text.partition(" ")
         if word == "all":
-            times, size = map(int, rest.split())
+            times, size = map(int, remaining.split())
             for number in range(times):
-                for one in tuple(Process.current().sockets):
-                    one.enqueue(f"{number} ".ljust(size, "x"))
+                for socket in tuple(Process.current().sockets):
+                    socket.enqueue(f"{number} ".ljust(size, "x"))
         elif word == "count":
             self.enqueue(str(len(Process.current().sockets)))
         elif word == "wait":

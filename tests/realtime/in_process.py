@@ -39,7 +39,7 @@ async def eventually(condition: Callable[[], T]) -> T:
 
 
 class Echo(Socket):
-    """Says what it is told; ``fail`` lets it fail, ``junk`` makes no sense, ``bye`` closes."""
+    """Echoes messages; ``fail`` lets it fail, ``junk`` makes no sense, ``bye`` closes."""
 
     kind = "echo"
     came: list[Echo] = []
@@ -75,10 +75,10 @@ class Client(WebsocketCommunicator):
         peer: tuple[str, int] | None = None,
         **headers: str,
     ) -> None:
-        given = [
+        source = [
             (name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()
         ]
-        super().__init__(kind.as_asgi(), path, headers=given)
+        super().__init__(kind.as_asgi(), path, headers=source)
         self.scope["client"] = peer
         self.scope["extensions"] = {"websocket.http.response": {}}
 

@@ -24,7 +24,7 @@ from realtime.process import reports
 from tests.chromium import NEEDS_CHROMIUM, browser
 from tests.objects.admin.browser import look, staff_page
 from tests.objects.admin.staff import logged_in
-from tests.realtime.serving import serving
+from tests.realtime.server_process import serving
 
 pytestmark = pytest.mark.django_db
 
@@ -73,8 +73,8 @@ def status(**changed: Any) -> dict[str, Any]:
 
 
 def report(client: redis.Redis, **changed: Any) -> None:
-    told = status(**changed)
-    reports._leave(client, told["id"], told)
+    figures = status(**changed)
+    reports._leave(client, figures["id"], figures)
 
 
 def network(newest: int) -> None:
@@ -199,11 +199,11 @@ def test_events_appear_on_the_page_as_they_are_told(live_server: Any, tmp_path: 
         staff_page(chromium, live_server.url, root) as tab,
     ):
         # In place of the proxy, which has pages and sockets at one address.
-        tab.route_web_socket(re.compile("/ws"), lambda one: sockets.append(one))
+        tab.route_web_socket(re.compile("/ws"), lambda item: sockets.append(item))
         tab.goto(PLACE)
         expect(tab.get_by_text("Connected: what is told appears here.")).to_be_visible()
-        asked = sockets[0].url.partition("/ws")[2]
-        connection = realtime.connect(f"/ws{asked}")
+        partition = sockets[0].url.partition("/ws")[2]
+        connection = realtime.connect(f"/ws{partition}")
         sockets[0].send(connection.recv())
 
         event(2, args={"name": EVIL})

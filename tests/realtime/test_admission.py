@@ -142,8 +142,8 @@ def test_addresses_of_one_ipv6_network_count_as_one():
         client = await Client(peer=("2001:db8::1", 1)).open()
         assert (await Client(peer=("2001:db8::ffff:2", 1)).refused())[0] == 429
         other = await Client(peer=("2001:db8:0:1::1", 1)).open()
-        for one in (client, other):
-            await one.leave()
+        for item in (client, other):
+            await item.leave()
 
     with settings(WS_MAX_PER_ADDRESS=1):
         run(scenario())
@@ -164,7 +164,7 @@ def test_ipv4_clients_of_a_dual_stack_socket_are_counted_one_by_one():
 def test_clients_behind_our_proxy_are_told_apart_and_nobody_else_may_say_who_they_are():
     async def scenario() -> None:
         # Over the proxy's own Unix socket, where there is no peer.
-        one = await Client(x_forwarded_for="203.0.113.7, 198.51.100.1").open()
+        stream = await Client(x_forwarded_for="203.0.113.7, 198.51.100.1").open()
         assert Echo.came[-1].address == "198.51.100.1"
         assert (await Client(x_forwarded_for="198.51.100.1").refused())[0] == 429
         # A trusted proxy's word counts, another's doesn't.
@@ -174,7 +174,7 @@ def test_clients_behind_our_proxy_are_told_apart_and_nobody_else_may_say_who_the
         assert Echo.came[-1].address == "192.0.2.9"
         status = await status_of(Client(peer=("192.0.2.9", 1), x_forwarded_for="198.51.100.4"))
         assert status == 429
-        for client in (one, two, three):
+        for client in (stream, two, three):
             await client.leave()
 
     with settings(WS_MAX_PER_ADDRESS=1, TRUSTED_PROXIES=("10.0.0.0/8",)):
@@ -183,7 +183,7 @@ def test_clients_behind_our_proxy_are_told_apart_and_nobody_else_may_say_who_the
 
 def test_a_process_has_so_many_connections_and_no_more():
     async def scenario() -> None:
-        clients = [await Client(peer=(f"192.0.2.{one}", 1)).open() for one in range(3)]
+        clients = [await Client(peer=(f"192.0.2.{item}", 1)).open() for item in range(3)]
         status, body = await Client(peer=("192.0.2.200", 1)).refused()
         assert (status, json.loads(body)["code"]) == (503, 1)
         for client in clients:
@@ -214,7 +214,7 @@ def test_new_connections_of_an_address_have_a_rate():
     flood = {"path": "/sockets", "per": "ip", "count": 3, "window": 60, "approximate": True}
 
     async def scenario() -> list[int]:
-        statuses = [await status_of(Client(peer=("192.0.2.77", one))) for one in range(4)]
+        statuses = [await status_of(Client(peer=("192.0.2.77", item))) for item in range(4)]
         return [*statuses, await status_of(Client(peer=("192.0.2.78", 1)))]
 
     with settings(RATE_LIMITS=[flood]):

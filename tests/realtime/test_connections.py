@@ -1,4 +1,4 @@
-"""One client's connection: what it may say, what it is told, and how it ends."""
+"""One client's connection: what it may send, what it receives, and how it ends."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_texts_are_received_and_sent_in_order():
 
 
 @pytest.mark.parametrize(
-    ("said", "answer"),
+    ("messages", "answer"),
     [
         ("ping", "pong"),
         ('{"event":"ping"}', '{"event":"pong"}'),
@@ -47,10 +47,10 @@ def test_texts_are_received_and_sent_in_order():
         ("[" * 40 + '"ping"', "[" * 40 + '"ping"'),
     ],
 )
-def test_a_ping_is_answered_and_nothing_else_is_taken_for_one(said, answer):
+def test_a_ping_is_answered_and_nothing_else_is_taken_for_one(messages, answer):
     async def scenario() -> None:
         client = await Client().open()
-        await client.say(said)
+        await client.say(messages)
         assert await client.heard() == answer
         await client.leave()
 
@@ -180,16 +180,16 @@ def test_what_waits_for_answers_is_limited_and_then_the_connection_is_closed(not
 def test_what_waits_of_one_address_is_limited_and_others_may_say_more(nothing_begun):
     async def scenario() -> None:
         crowd = [await Client(kind=Waiting, peer=("192.0.2.1", 1)).open() for _ in range(6)]
-        for one in crowd:
-            await one.say(*["x" * 250_000] * 9)
-        for one in crowd[4:]:
-            assert (await one.receive_output(5))["code"] == 1013
+        for item in crowd:
+            await item.say(*["x" * 250_000] * 9)
+        for item in crowd[4:]:
+            assert (await item.receive_output(5))["code"] == 1013
         Waiting.let.set()
         other = await Client(kind=Waiting, peer=("192.0.2.2", 1)).open()
         await other.say("one", "two")
         assert [await other.heard() for _ in range(2)] == ["one", "two"]
-        for one in (*crowd, other):
-            await one.leave()
+        for item in (*crowd, other):
+            await item.leave()
         assert Process.current().unanswered.total == 0
 
     run(scenario())
@@ -237,8 +237,8 @@ def test_who_reads_too_slowly_is_closed_and_others_are_not_delayed():
     async def scenario() -> None:
         may_read = asyncio.Event()
         sent: list[dict[str, object]] = []
-        said: asyncio.Queue[dict[str, object]] = asyncio.Queue()
-        said.put_nowait({"type": "websocket.connect"})
+        messages: asyncio.Queue[dict[str, object]] = asyncio.Queue()
+        messages.put_nowait({"type": "websocket.connect"})
 
         async def send(message: dict[str, object]) -> None:
             if message["type"] != "websocket.accept":
@@ -246,13 +246,13 @@ def test_who_reads_too_slowly_is_closed_and_others_are_not_delayed():
             sent.append(message)
 
         scope = {"type": "websocket", "path": "/echo", "headers": [], "query_string": b""}
-        slow = asyncio.create_task(Echo.as_asgi()(scope, said.get, send))
+        slow = asyncio.create_task(Echo.as_asgi()(scope, messages.get, send))
         await eventually(lambda: Echo.came)
         fast = await Client().open()
         frame = "x" * 10_000
         for _ in range(12):
-            for one in tuple(Process.current().sockets):
-                one.enqueue(frame)
+            for socket in tuple(Process.current().sockets):
+                socket.enqueue(frame)
             assert await fast.heard() == frame
         assert not Echo.came[0].is_open
         assert Echo.came[1].is_open
@@ -260,9 +260,9 @@ def test_who_reads_too_slowly_is_closed_and_others_are_not_delayed():
         may_read.set()
         await eventually(lambda: sent[-1]["type"] == "websocket.close")
         assert sent[-1]["code"] == 1013
-        # What was queued before is told, and nothing after it.
+        # What was queued before is sent, and nothing after it.
         assert len(sent) == 1 + 11 + 1
-        said.put_nowait({"type": "websocket.disconnect", "code": 1013})
+        messages.put_nowait({"type": "websocket.disconnect", "code": 1013})
         await slow
         await fast.leave()
 
@@ -273,15 +273,15 @@ def test_who_reads_too_slowly_is_closed_and_others_are_not_delayed():
 def test_who_sends_pages_can_wait_until_they_are_on_their_way():
     async def scenario() -> None:
         may_read = asyncio.Event()
-        said: asyncio.Queue[dict[str, object]] = asyncio.Queue()
-        said.put_nowait({"type": "websocket.connect"})
+        messages: asyncio.Queue[dict[str, object]] = asyncio.Queue()
+        messages.put_nowait({"type": "websocket.connect"})
 
         async def send(message: dict[str, object]) -> None:
             if message["type"] != "websocket.accept":
                 await may_read.wait()
 
         scope = {"type": "websocket", "path": "/echo", "headers": [], "query_string": b""}
-        task = asyncio.create_task(Echo.as_asgi()(scope, said.get, send))
+        task = asyncio.create_task(Echo.as_asgi()(scope, messages.get, send))
         await eventually(lambda: Echo.came)
         socket = Echo.came[0]
         await socket.drained()
@@ -291,7 +291,7 @@ def test_who_sends_pages_can_wait_until_they_are_on_their_way():
         assert not waiting.done()
         may_read.set()
         await waiting
-        said.put_nowait({"type": "websocket.disconnect", "code": 1000})
+        messages.put_nowait({"type": "websocket.disconnect", "code": 1000})
         await task
 
     run(scenario())

@@ -66,7 +66,7 @@ def test_an_address_has_half_of_the_threads_at_most_and_others_never_wait_for_it
         await eventually(lambda: len(office.begun) == 2)
         other = office.ask("other")
         await eventually(lambda: office.begun == ["flood", "flood", "other"])
-        # The last thread is for somebody who has none.
+        # The last thread is for an address that has none.
         more = office.ask("other", "third")
         await eventually(lambda: office.begun == ["flood", "flood", "other", "third"])
         office.gate.set()
@@ -84,12 +84,12 @@ def test_addresses_have_their_turns():
     async def test(office: Office) -> None:
         first = office.ask("flood")
         await eventually(lambda: office.begun)
-        rest = office.ask(*["flood"] * 50, "other", "third", "third")
+        other_answers = office.ask(*["flood"] * 50, "other", "third", "third")
         await eventually(lambda: office.threads.waiting == 53)
         office.gate.set()
-        await asyncio.gather(*first, *rest)
+        await asyncio.gather(*first, *other_answers)
         assert office.begun.index("other") <= 2
-        assert [place for place, one in enumerate(office.begun) if one == "third"][-1] <= 6
+        assert [place for place, item in enumerate(office.begun) if item == "third"][-1] <= 6
 
     scenario(test, count=1)
 
@@ -110,15 +110,15 @@ def test_what_waits_for_who_is_gone_is_never_begun():
         await eventually(lambda: len(office.begun) == 2)
         gone, here = Asker("one"), Asker("one")
         dropped = [office.ask_for(gone) for _ in range(20)]
-        kept = office.ask_for(here)
+        task = office.ask_for(here)
         await eventually(lambda: office.threads.waiting == 21)
         gone.is_open = False
         office.threads.drop(gone)
         dropped.append(office.ask_for(gone))
         await asyncio.wait(dropped)
-        assert all(one.cancelled() for one in dropped)
+        assert all(item.cancelled() for item in dropped)
         office.gate.set()
-        assert await kept == "one"
+        assert await task == "one"
         assert len(office.begun) == 3
 
     scenario(test)

@@ -33,8 +33,8 @@ def as_before() -> Iterator[None]:
 
 def searches() -> int:
     """How often everything has been searched."""
-    found: int = gc.get_stats()[2]["collections"]
-    return found
+    collections: int = gc.get_stats()[2]["collections"]
+    return collections
 
 
 class Counted:
@@ -55,9 +55,9 @@ async def _dead_is_found(ended: int, size: int) -> bool:
     searching = asyncio.create_task(search_seldom(process, look=0.001))
     await asyncio.sleep(0)  # it has begun
     dead = weakref.ref(Dead(size))
-    process.ended, seen = ended, process.looks
+    process.ended, observed = ended, process.looks
     async with asyncio.timeout(30):
-        while process.looks < seen + 20 and dead() is not None:
+        while process.looks < observed + 20 and dead() is not None:
             await asyncio.sleep(0.001)
     searching.cancel()
     return dead() is None

@@ -37,17 +37,17 @@ class Woken:
 def test_whoever_asked_is_woken_by_the_channel_it_asked_for():
     async def scenario() -> None:
         listener = Process.current().listener
-        one, other = Woken(listener, "one"), Woken(listener, "other")
-        await eventually(lambda: one.by and other.by)
-        assert (one.by, other.by) == ([None], [None])
+        item, other = Woken(listener, "one"), Woken(listener, "other")
+        await eventually(lambda: item.by and other.by)
+        assert (item.by, other.by) == ([None], [None])
         await sql("SELECT pg_notify('one', %s)", "1 2")
-        await eventually(lambda: len(one.by) > 1)
-        assert (one.by, other.by) == ([None, "1 2"], [None])
-        one.end()
-        one.end()
+        await eventually(lambda: len(item.by) > 1)
+        assert (item.by, other.by) == ([None, "1 2"], [None])
+        item.end()
+        item.end()
         await sql("SELECT pg_notify('one', 'x'), pg_notify('other', '')")
         await eventually(lambda: len(other.by) > 1)
-        assert (one.by, other.by) == ([None, "1 2"], [None, ""])
+        assert (item.by, other.by) == ([None, "1 2"], [None, ""])
 
     run(scenario())
 
@@ -55,8 +55,8 @@ def test_whoever_asked_is_woken_by_the_channel_it_asked_for():
 def test_a_channel_is_listened_to_while_others_are():
     async def scenario() -> None:
         listener = Process.current().listener
-        one = Woken(listener, "one")
-        await eventually(lambda: one.by)
+        item = Woken(listener, "one")
+        await eventually(lambda: item.by)
         late = Woken(listener, 'odd "name"; --')
         await eventually(lambda: late.by)
         await sql("SELECT pg_notify(%s, 'here')", 'odd "name"; --')
@@ -68,7 +68,7 @@ def test_a_channel_is_listened_to_while_others_are():
 
 
 def test_nothing_that_was_committed_before_the_first_waking_has_to_be_missed():
-    """Who is woken with None reads; whatever is notified afterwards wakes again."""
+    """Who is woken with None reads; each later notification wakes it again."""
 
     async def scenario() -> None:
         listener = Process.current().listener

@@ -103,8 +103,8 @@ def test_a_process_reports_its_state_until_it_ends():
         client = await Client().open()
 
         def reported() -> dict[str, Any] | None:
-            found = {one["id"]: one for one in reports.processes()}
-            return found.get(process.id)
+            results = {item["id"]: item for item in reports.processes()}
+            return results.get(process.id)
 
         first = await eventually(reported)
         assert first["ready"] is True

@@ -15,7 +15,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from realtime.process.reports import processes
-from tests.realtime.serving import RawClient, Serving, close_code, eventually, serving
+from tests.realtime.server_process import RawClient, Serving, close_code, eventually, serving
 
 pytestmark = [pytest.mark.process, pytest.mark.django_db]
 
@@ -36,12 +36,12 @@ def process(tmp_path_factory: pytest.TempPathFactory, django_db_setup: None) -> 
         WS_SEND_QUEUE="200000",
         WS_PING_INTERVAL="1",
         WS_PING_TIMEOUT="4",  # for clients on a machine that is busy with other things
-    ) as found:
-        yield found
+    ) as server:
+        yield server
 
 
 def count(process: Serving) -> int:
-    """How many clients are connected besides the one that asks."""
+    """How many clients are connected apart from the one that asks."""
     with process.connect("/echo") as client:
         client.send("count")
         return int(client.recv(20)) - 1
@@ -143,7 +143,7 @@ def test_a_client_that_does_not_read_is_closed_and_no_other_waits_for_it(process
             fast.send("all 1 50000")
             assert len(fast.recv(20)) == 50_000
         fast.send("count")
-        # The slow one is no more among those who are told, whether it has read its close or not.
+        # The slow one is no longer a receiver, whether it has read its close or not.
         assert int(fast.recv(20)) <= 2
         assert TOO_SLOW in slow.read(until=TOO_SLOW)
         slow.socket.close()
@@ -195,11 +195,11 @@ def test_a_process_that_is_told_to_stop_sends_its_clients_elsewhere_and_ends_soo
 @pytest.mark.slow
 def test_several_processes_serve_one_address_and_one_that_dies_is_replaced(tmp_path):
     with serving(tmp_path, REALTIME_WORKERS="2") as process:
-        whole = psutil.Process(process.process.pid)
+        full = psutil.Process(process.process.pid)
 
         def workers() -> set[int]:
-            return {one["pid"] for one in processes()} & {
-                one.pid for one in whole.children(recursive=True)
+            return {item["pid"] for item in processes()} & {
+                item.pid for item in full.children(recursive=True)
             }
 
         eventually(lambda: len(workers()) == 2)
@@ -213,7 +213,7 @@ def test_several_processes_serve_one_address_and_one_that_dies_is_replaced(tmp_p
 
 
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
         b"\x00\xff\x16\x03\x01",
         b"GET /ws\xff\xfe HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -227,11 +227,11 @@ def test_several_processes_serve_one_address_and_one_that_dies_is_replaced(tmp_p
     ],
     ids=["no HTTP", "bytes", "no key", "version", "path", "header", "body"],
 )
-def test_a_handshake_that_is_none_gets_no_socket(process, said):
+def test_a_handshake_that_is_none_gets_no_socket(process, message):
     with socket.socket(socket.AF_UNIX) as client:
         client.settimeout(20)
         client.connect(str(process.socket))
-        client.sendall(said)
+        client.sendall(message)
         client.shutdown(socket.SHUT_WR)
         answer = b""
         with contextlib.suppress(ConnectionResetError):

@@ -1,4 +1,4 @@
-"""Live queries with the official JavaScript SDK, which connects to a realtime process by itself."""
+"""Live queries with the official JavaScript SDK, which connects to a realtime process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 from tests.backend.operations.service import Service
 from tests.other_process import ROOT, OtherProcess, database_url
 from tests.ports import free_port
-from tests.realtime.serving import eventually
+from tests.realtime.server_process import eventually
 from tests.sdk.applications import FOLDER, KEYS, outcomes_of
 
 pytestmark = [
@@ -29,7 +29,7 @@ CHECKS = re.findall(r"^  async '(.+)'\(", (FOLDER / "live.js").read_text(), re.M
 
 
 class Realtime:
-    """A realtime process on a port, which can be started anew."""
+    """A realtime process on a port, which can be restarted."""
 
     def __init__(self, web: OtherProcess) -> None:
         self.web = web
@@ -121,7 +121,7 @@ def test_the_sdk_hears_of_objects_by_the_address_that_it_guesses(node, tmp_path)
         tmp_path / "data", **dict(zip(names, KEYS, strict=True)), REST_API_KEY="test-rest-key"
     )
     try:
-        found = dict(outcomes_of(node, "live.js", f"{service.url}/api", *KEYS))
-        assert found == dict.fromkeys(CHECKS)
+        results = dict(outcomes_of(node, "live.js", f"{service.url}/api", *KEYS))
+        assert results == dict.fromkeys(CHECKS)
     finally:
         service.stop()

@@ -9,11 +9,11 @@ from tests.objects.access.transports import TRANSPORTS, Send
 from tests.rest import Api
 
 
-@pytest.fixture(params=TRANSPORTS, ids=[one.__name__ for one in TRANSPORTS])
+@pytest.fixture(params=TRANSPORTS, ids=[item.__name__ for item in TRANSPORTS])
 def send(request) -> Send:
     """One of the ways on which a request can come."""
-    found: Send = request.param
-    return found
+    results: Send = request.param
+    return results
 
 
 @pytest.fixture

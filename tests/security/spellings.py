@@ -77,7 +77,7 @@ SPELLINGS = (
     Spelling("a plus behind", _after("+")),
     Spelling("a hard space", _after("%C2%A0")),
     Spelling("a wide space", _before("%E3%80%80")),
-    # What case folding and normalisation make the same, and what nobody sees
+    # What case folding and normalisation make the same, and what is invisible
     Spelling("the other case", lambda name: quote(name.swapcase())),
     Spelling("full width", _full_width),
     Spelling("a zero width joiner", _inside("%E2%80%8D")),

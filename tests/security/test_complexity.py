@@ -1,4 +1,4 @@
-"""Theme 9 of the advisories on Parse Server: nothing that is asked breaks or stops the service."""
+"""Theme 9 of the advisories on Parse Server: no request breaks or stops the service."""
 
 from __future__ import annotations
 

@@ -55,9 +55,9 @@ def callers(master, reader, client) -> dict[str, Api]:
 
 @pytest.fixture
 def owner(callers) -> User:
-    found = callers["owner"]
-    assert isinstance(found, User)
-    return found
+    results = callers["owner"]
+    assert isinstance(results, User)
+    return results
 
 
 def permit(master: Api, **protection: Any) -> None:
@@ -80,10 +80,10 @@ def places(callers, owner) -> dict[str, tuple[str, Any]]:
     members = {"$relatedTo": {"object": role, "key": "users"}}
     by_id: dict[str, tuple[str, Any]] = {}
     for route in ROUTES:
-        one = f"{route}/{owner.user_id}"
+        item = f"{route}/{owner.user_id}"
         by_id |= {
-            f"get {route}": (one, {}),
-            f"keys of a get {route}": (one, {"keys": "email,username"}),
+            f"get {route}": (item, {}),
+            f"keys of a get {route}": (item, {"keys": "email,username"}),
             f"find {route}": (route, mine),
             f"keys of a find {route}": (route, {**mine, "keys": "email"}),
             f"excludeKeys {route}": (route, {**mine, "excludeKeys": "username"}),
@@ -146,10 +146,10 @@ def test_functions_return_what_their_caller_may_see(callers, owner):
 
 
 def test_answers_to_signing_in_show_it_to_the_user(callers, owner, client, master):
-    given = {"username": "ann", "password": PASSWORD}
+    value = {"username": "ann", "password": PASSWORD}
     answers: list[Reply] = [
         log_in("ann"),
-        client.post("/verifyPassword", given),
+        client.post("/verifyPassword", value),
         master.post("/loginAs", {"userId": owner.user_id}),
         owner.get("/users/me"),
         owner.get(f"/users/{owner.user_id}"),
@@ -165,7 +165,7 @@ def test_answers_to_signing_in_show_it_to_the_user(callers, owner, client, maste
 
 
 def test_answers_to_writes_show_others_nothing(callers, owner):
-    """Permissions of roles in an access list let nobody else write an account."""
+    """Permissions of roles in an access list let no other user write an account."""
     for name in OTHERS:
         for send in TRANSPORTS:
             reply = send(callers[name], "PUT", f"/users/{owner.user_id}", {"colour": "red"})
@@ -173,7 +173,7 @@ def test_answers_to_writes_show_others_nothing(callers, owner):
             assert ADDRESS not in str(reply.json)
 
 
-# -- What may be asked ----------------------------------------------------------------------------
+# -- Queries --------------------------------------------------------------------------------------
 
 QUESTIONS: list[dict[str, Any]] = [
     {"where": {"email": ADDRESS}},
@@ -222,10 +222,10 @@ def test_nobody_else_asks_by_an_address(callers, places, question):
 def test_nobody_else_compares_or_groups_addresses(callers, places):
     users = {"className": "_User", "where": {}}
     selected = {"word": {"$select": {"query": users, "key": "email"}}}
-    others = {"word": {"$dontSelect": {"query": users, "key": "email"}}}
+    query = {"word": {"$dontSelect": {"query": users, "key": "email"}}}
     for send in TRANSPORTS:
         for name in ("owner", *OTHERS):
-            for where in (selected, others):
+            for where in (selected, query):
                 reply = send(callers[name], "GET", "/classes/Note", {"where": where})
                 assert reply.json["code"] == 119
             for params in (
@@ -356,8 +356,8 @@ def start(value: str) -> subprocess.CompletedProcess[str]:
 def test_the_setting_is_json_and_keeps_addresses_protected_where_it_does_not_name_users():
     default = {"_User": {"*": ("email",)}}
     assert start("").stdout.strip() == str(default)
-    given = json.dumps({"Doc": {"role:X": ["a"]}})
-    assert start(given).stdout.strip() == str({**default, "Doc": {"role:X": ("a",)}})
+    text = json.dumps({"Doc": {"role:X": ["a"]}})
+    assert start(text).stdout.strip() == str({**default, "Doc": {"role:X": ("a",)}})
     assert start('{"_User": {"*": []}}').stdout.strip() == str({"_User": {"*": ()}})
     for wrong in (
         "[]",

@@ -1,11 +1,11 @@
-"""Theme 8 of the advisories on Parse Server: nobody finds out who has an account here."""
+"""Theme 8 of the advisories on Parse Server: no caller can find out who has an account here."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.hashing import Counting
 from tests.objects.access.transports import directly
+from tests.password_hashers import Counting
 from tests.people import PASSWORD, sign_up
 
 UNKNOWN = {"username": "nobody", "password": PASSWORD}
@@ -23,23 +23,23 @@ def test_an_unknown_user_is_answered_like_a_wrong_password(master, client, ann, 
     closed = master.get("/users", where={"username": "bob"}).json["results"][0]["objectId"]
     master.put(f"/users/{closed}", {"ACL": {}})
     wrong = send(client, "POST", route, {"username": "ann", "password": "wrong"})
-    for given in (
+    for value in (
         UNKNOWN,
         {"username": "bob", "password": PASSWORD},
         {"email": "nobody@example.org", "password": PASSWORD},
         {"email": "ann@example.org", "password": "wrong"},
         {"username": "ann", "email": "nobody@example.org", "password": PASSWORD},
     ):
-        reply = send(client, "POST", route, given)
-        assert (reply.status, reply.json) == (wrong.status, wrong.json), given
+        reply = send(client, "POST", route, value)
+        assert (reply.status, reply.json) == (wrong.status, wrong.json), value
 
 
 @pytest.mark.parametrize("route", ["/login", "/verifyPassword"])
 def test_an_unknown_user_costs_the_same_work(client, ann, settings, route):
     """mmpq-5hcv-hf2v: the answer came at once when there was no password to check."""
-    settings.PASSWORD_HASHERS = ["tests.hashing.Counting"]
+    settings.PASSWORD_HASHERS = ["tests.password_hashers.Counting"]
     work = []
-    for given in (
+    for value in (
         {"username": "ann", "password": PASSWORD},
         {"username": "ann", "password": "wrong"},
         UNKNOWN,
@@ -47,7 +47,7 @@ def test_an_unknown_user_costs_the_same_work(client, ann, settings, route):
         {"username": "ann", "email": "nobody@example.org", "password": "wrong"},
     ):
         before = Counting.verified
-        directly(client, "POST", route, given)
+        directly(client, "POST", route, value)
         work.append(Counting.verified - before)
     assert work == [1] * 5
 
@@ -56,25 +56,28 @@ def test_ids_of_accounts_are_answered_alike_whether_there_is_one_or_not(client, 
     bob = sign_up("bob")
     for caller in (client, bob):
         for method, body in (("GET", None), ("PUT", {"nick": "x"}), ("DELETE", None)):
-            known = send(caller, method, f"/users/{ann.user_id}", body)
+            response = send(caller, method, f"/users/{ann.user_id}", body)
             unknown = send(caller, method, "/users/nobody0001", body)
             texts = [
                 reply.json["error"].replace(object_id, "ID")
-                for reply, object_id in ((known, ann.user_id), (unknown, "nobody0001"))
+                for reply, object_id in ((response, ann.user_id), (unknown, "nobody0001"))
             ]
-            assert (known.status, known.json["code"]) == (unknown.status, unknown.json["code"])
+            assert (response.status, response.json["code"]) == (
+                unknown.status,
+                unknown.json["code"],
+            )
             assert texts[0] == texts[1]
 
 
 def test_lists_and_questions_tell_of_nobody_else(client, ann, send):
     bob = sign_up("bob")
     for caller, own in ((client, []), (bob, ["bob"])):
-        found = send(caller, "GET", "/users", {"count": 1}).json
-        assert [one["username"] for one in found["results"]] == own
-        assert found["count"] == len(own)
+        body = send(caller, "GET", "/users", {"count": 1}).json
+        assert [result["username"] for result in body["results"]] == own
+        assert body["count"] == len(own)
         for where in ({"username": "ann"}, {"username": {"$regex": "^a"}}):
-            found = send(caller, "GET", "/users", {"where": where, "count": 1}).json
-            assert found == {"results": [], "count": 0}
+            body = send(caller, "GET", "/users", {"where": where, "count": 1}).json
+            assert body == {"results": [], "count": 0}
         for email in ("ann@example.org", "nobody@example.org"):
             reply = send(caller, "GET", "/users", {"where": {"email": email}})
             assert reply.json["code"] == 119
@@ -83,6 +86,6 @@ def test_lists_and_questions_tell_of_nobody_else(client, ann, send):
 @pytest.mark.parametrize("route", ["/requestPasswordReset", "/verificationEmailRequest"])
 def test_letters_are_asked_for_without_an_answer_who_gets_one(client, ann, send, route):
     """w54v-hf9p-8856, h29g-q5c2-9h4f: whether an address is known here, and verified."""
-    known = send(client, "POST", route, {"email": "ann@example.org"})
+    response = send(client, "POST", route, {"email": "ann@example.org"})
     unknown = send(client, "POST", route, {"email": "nobody@example.org"})
-    assert (known.status, known.json) == (unknown.status, unknown.json)
+    assert (response.status, response.json) == (unknown.status, unknown.json)

@@ -1,4 +1,4 @@
-"""Floods of requests: what one address or user can send, whatever the requests are."""
+"""Floods of requests: what one address or user can send, with any requests."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from backend.limits.counters import Bucket, Counter, Level
 from backend.limits.floods import SHARE, Floods
 from backend.settings.rate_limits import DEFAULTS, FLOODS, SOCKETS, Rule, read
 from tests import rest
-from tests.limited import limit, nothing_counted
 from tests.people import sign_up
+from tests.rate_limits import limit, nothing_counted
 from tests.rest import Api
 from tests.threads import at_once
 
@@ -151,7 +151,7 @@ def test_items_of_a_batch_are_counted(client, master, limit):
     limit({**FLOOD, "path": "/classes/*", "count": 3})
     items = [{"method": "GET", "path": f"/api/classes/Game/{game}"}] * 5
     reply = client.post("/batch", {"requests": items})
-    assert [one["error"]["code"] if "error" in one else None for one in reply.json] == [
+    assert [answer["error"]["code"] if "error" in answer else None for answer in reply.json] == [
         None,
         None,
         None,
@@ -176,7 +176,7 @@ def test_a_user_is_counted_across_addresses(client, limit):
     ann, bob = sign_up("ann"), sign_up("bob")
     limit({**FLOOD, "per": "user", "signedIn": True, "count": 2})
     addresses = [f"198.51.100.{number}" for number in range(3)]
-    assert [ann.call("GET", "/config", REMOTE_ADDR=one).status for one in addresses] == [
+    assert [ann.call("GET", "/config", REMOTE_ADDR=address).status for address in addresses] == [
         200,
         200,
         429,
@@ -211,7 +211,7 @@ def test_a_normal_app_behind_one_address_never_meets_the_defaults():
     """Twenty requests a second for five minutes, and a burst of a hundred every ten seconds, all
     in one process, as writes of users."""
     process = Process(*FLOODS)
-    process.rules = tuple(one for one in process.rules if one.paths == ("/*",))
+    process.rules = tuple(item for item in process.rules if item.paths == ("/*",))
     for second in range(300):
         process.clock.now += 1
         for number in range(20 + 100 * (second % 10 == 0)):
@@ -258,10 +258,10 @@ class Unreliable(Counter):
     calls = 0
 
     def lease(
-        self, bucket: Bucket, spent: int, wanted: int, *, now: float | None = None
+        self, bucket: Bucket, spent: int, expected: int, *, now: float | None = None
     ) -> tuple[int, Level] | None:
         self.calls += 1
-        return None if self.calls % 3 == 0 else super().lease(bucket, spent, wanted, now=now)
+        return None if self.calls % 3 == 0 else super().lease(bucket, spent, expected, now=now)
 
 
 @pytest.mark.parametrize("threads", [1, 8])
@@ -345,4 +345,4 @@ def test_exact_rules_beside_approximate_ones_stay_exact(limit):
 
 def test_all_defaults_can_be_written_as_text():
     assert read(json.dumps(list(DEFAULTS))) == read("defaults")
-    assert any(SOCKETS in one.paths for one in read("defaults"))
+    assert any(SOCKETS in item.paths for item in read("defaults"))

@@ -48,7 +48,7 @@ Watching = Callable[..., Subscriber]
 
 @pytest.fixture
 def watching(realtime: Realtime, master: Api) -> Watching:
-    """Makes a client that is told of games from now on, and of what ends a test."""
+    """Makes a client that gets games from now on, and the object that ends a test."""
     master.make("Last", name="first")
     probe = realtime.subscriber()
     probe.subscribe(0, "Last")
@@ -57,19 +57,20 @@ def watching(realtime: Realtime, master: Api) -> Watching:
         # What was committed before is read before.
         master.make("Last", name="settled")
         probe.until("settled")
-        one = realtime.subscriber(user, **more)
-        one.subscribe(0, "Last")
-        one.subscribe(1, "Game")
-        return one
+        subscriber = realtime.subscriber(user, **more)
+        subscriber.subscribe(0, "Last")
+        subscriber.subscribe(1, "Game")
+        return subscriber
 
     return connect
 
 
-def told(master: Api, *subscribers: Subscriber) -> list[list[dict[str, Any]]]:
-    """What each has been told of games since."""
+def notifications_of(master: Api, *subscribers: Subscriber) -> list[list[dict[str, Any]]]:
+    """What each has received of games since."""
     master.make("Last", name=LAST)
     return [
-        [message for message in one.until(LAST) if message["requestId"] != 0] for one in subscribers
+        [message for message in subscriber.until(LAST) if message["requestId"] != 0]
+        for subscriber in subscribers
     ]
 
 
@@ -80,8 +81,8 @@ def test_a_live_query_is_a_search_to_the_permissions_of_its_class(
     master, realtime, watching, ann, game
 ):
     permit(master, **PUBLIC | {"find": {}})
-    for one in (realtime.subscriber(), realtime.subscriber(ann)):
-        answer = one.ask(1, "Game")
+    for item in (realtime.subscriber(), realtime.subscriber(ann)):
+        answer = item.ask(1, "Game")
         assert (answer["op"], answer["code"], answer["requestId"]) == ("error", 119, 1)
         assert answer["reconnect"] is False
 
@@ -89,12 +90,12 @@ def test_a_live_query_is_a_search_to_the_permissions_of_its_class(
 def test_permissions_that_are_taken_away_end_what_they_allowed(
     master, realtime, watching, ann, game
 ):
-    one, key = watching(ann), watching(**MASTER_KEYS)
+    item, key = watching(ann), watching(**MASTER_KEYS)
     permit(master, **PUBLIC | {"find": {"role:Team": True}})
     master.put(f"/classes/Game/{game}", {"name": "unseen"})
-    (ended,), (seen,) = told(master, one, key)
+    (ended,), (observed,) = notifications_of(master, item, key)
     assert (ended["op"], ended["code"], ended["requestId"]) == ("error", 119, 1)
-    assert seen["op"] == "update"
+    assert observed["op"] == "update"
     assert "unseen" not in str(ended)
 
 
@@ -105,7 +106,7 @@ def test_pointers_say_who_is_told(master, realtime, watching, ann, game):
     subscribers = [watching(who) for who in (ann, bob, None)]
     for player in (ann, bob):
         master.put(f"/classes/Game/{game}", {"player": player.pointer, "score": 2})
-    ours, theirs, nobodys = told(master, *subscribers)
+    ours, theirs, nobodys = notifications_of(master, *subscribers)
     assert [message["op"] for message in ours] == ["update", "leave"]
     assert ours[1]["object"] == {"className": "Game", "objectId": game}
     assert [message["op"] for message in theirs] == ["enter"]
@@ -123,7 +124,7 @@ def test_a_change_of_an_access_list_shows_neither_side_the_others_object(
     subscribers = [watching(who) for who in (ann, bob)]
     master.put(f"/classes/Game/{game}", {"name": "anns", "ACL": {ann.user_id: {"read": True}}})
     master.put(f"/classes/Game/{game}", {"name": "bobs", "ACL": {bob.user_id: {"read": True}}})
-    ours, theirs = told(master, *subscribers)
+    ours, theirs = notifications_of(master, *subscribers)
     assert [message["op"] for message in ours] == ["update", "leave"]
     assert "bobs" not in json.dumps(ours)
     assert [message["op"] for message in theirs] == ["leave", "enter"]
@@ -148,7 +149,9 @@ def test_what_is_hidden_from_a_group_is_hidden_from_all_of_its_members(
     for number, protected in enumerate(hides):
         permit(master, **PUBLIC, protectedFields={"*": [], **protected})
         master.put(f"/classes/Game/{game}", {"score": number})
-    of_ann, of_session, of_stranger = told(master, by_connection, by_subscription, stranger)
+    of_ann, of_session, of_stranger = notifications_of(
+        master, by_connection, by_subscription, stranger
+    )
     for message in (*of_ann, *of_session):
         assert message["object"]["score"] in range(3)
         assert "secret" in message["object"], "* hides nothing, and what all groups hide is hidden"
@@ -156,7 +159,9 @@ def test_what_is_hidden_from_a_group_is_hidden_from_all_of_its_members(
     for number, protected in enumerate(hides):
         permit(master, **PUBLIC, protectedFields={**protected})
         master.put(f"/classes/Game/{game}", {"score": number})
-    of_ann, of_session, of_stranger = told(master, by_connection, by_subscription, stranger)
+    of_ann, of_session, of_stranger = notifications_of(
+        master, by_connection, by_subscription, stranger
+    )
     for messages in (of_ann, of_session):
         assert [("secret" in m["object"], "secret" in m["original"]) for m in messages] == (
             [(False, False)] * 3
@@ -167,9 +172,9 @@ def test_what_is_hidden_from_a_group_is_hidden_from_all_of_its_members(
 def test_a_session_that_is_none_is_never_taken_for_nobodys(realtime, game):
     other = realtime.subscriber()
     for token in ("r:" + "0" * 32, "", "null", "x" * 400):
-        one = realtime.connect(**KEYS, sessionToken=token)
-        assert one.next()["code"] == 209, token
-        assert one.frame()["type"] == "websocket.close", token
+        client = realtime.connect(**KEYS, sessionToken=token)
+        assert client.next()["code"] == 209, token
+        assert client.frame()["type"] == "websocket.close", token
         answer = other.ask(1, "Game", sessionToken=token)
         assert (answer["op"], answer["code"]) == ("error", 209), token
 
@@ -177,20 +182,20 @@ def test_a_session_that_is_none_is_never_taken_for_nobodys(realtime, game):
 def test_a_role_that_is_taken_away_shows_nothing_any_more(master, realtime, watching, ann, game):
     role = make_role(master, "Team", [ann])
     master.put(f"/classes/Game/{game}", {"ACL": {"role:Team": {"read": True}}})
-    one = watching(ann)
+    changes = watching(ann)
     master.put(f"/classes/Game/{game}", {"name": "seen"})
     # What a reading says of roles counts for all of it, so it is read before.
-    (messages,) = told(master, one)
+    (messages,) = notifications_of(master, changes)
     assert [message["object"]["name"] for message in messages] == ["seen"]
     gone = {"__op": "RemoveRelation", "objects": [ann.pointer]}
     assert master.put(f"/roles/{role}", {"users": gone}).status == 200
     master.put(f"/classes/Game/{game}", {"name": "unseen"})
-    (messages,) = told(master, one)
+    (messages,) = notifications_of(master, changes)
     assert messages == []
     joined = {"__op": "AddRelation", "objects": [ann.pointer]}
     assert master.put(f"/roles/{role}", {"users": joined}).status == 200
     master.put(f"/classes/Game/{game}", {"name": "seen again"})
-    (messages,) = told(master, one)
+    (messages,) = notifications_of(master, changes)
     assert [message["object"]["name"] for message in messages] == ["seen again"]
 
 
@@ -251,12 +256,12 @@ def test_nothing_is_told_to_a_session_that_has_ended(master, realtime, game):
         by_subscription.subscribe(2, "Game")
         ends(master, user)
         master.put(f"/classes/Game/{game}", {"name": "after the end"})
-        for one in (by_connection, by_subscription):
-            ended = one.next()
+        for item in (by_connection, by_subscription):
+            ended = item.next()
             assert (ended["op"], ended["requestId"]) == ("error", 1), (ends.__name__, ended)
             assert (ended["code"], ended["reconnect"]) == (209, False), ends.__name__
-        for one, request_id in ((by_subscription, 2), (stays, 1)):
-            message = one.next()
+        for item, request_id in ((by_subscription, 2), (stays, 1)):
+            message = item.next()
             assert (message["op"], message["requestId"]) == ("update", request_id), ends.__name__
         # The connection is there, and its session isn't.
         answer = by_connection.ask(2, "Game")
@@ -285,22 +290,22 @@ QUESTIONS: list[dict[str, Any]] = [
 
 def test_a_live_query_is_no_oracle_for_protected_fields(master, realtime, game):
     permit(master, **PUBLIC, protectedFields={"*": ["secret"]})
-    one = realtime.subscriber()
+    subscriber = realtime.subscriber()
     for query in QUESTIONS:
         for op in ("subscribe", "update"):
-            answer = one.ask(1, "Game", op=op, **query)
+            answer = subscriber.ask(1, "Game", op=op, **query)
             assert answer["op"] == "error", query
             assert answer["code"] in (102, 119), (query, answer)
 
 
 def test_asking_for_a_protected_field_alone_shows_it_no_more(master, realtime, game):
     permit(master, **PUBLIC, protectedFields={"*": ["secret"]})
-    one = realtime.subscriber()
-    one.subscribe(1, "Game", keys=["secret", "name"])
-    one.subscribe(2, "Game", fields=["secret"])
+    subscriber = realtime.subscriber()
+    subscriber.subscribe(1, "Game", keys=["secret", "name"])
+    subscriber.subscribe(2, "Game", fields=["secret"])
     master.put(f"/classes/Game/{game}", {"name": "new"})
     for _ in range(2):
-        message = one.next()
+        message = subscriber.next()
         assert "secret" not in message["object"].keys() | message["original"].keys()
 
 
@@ -323,8 +328,8 @@ def test_no_trigger_leaks_what_is_hidden_and_no_subscriber_what_another_sees(
     subscribers = [watching(who) for who in people]
     for number in range(5):
         master.put(f"/classes/Game/{game}", {"score": number})
-    for who, one in zip(people, subscribers, strict=True):
-        messages = [told_next(one) for _ in range(5)]
+    for who, item in zip(people, subscribers, strict=True):
+        messages = [told_next(item) for _ in range(5)]
         for number, message in enumerate(messages):
             obj, original = message["object"], message["original"]
             assert (obj["score"], obj["seen"], original["was"]) == (number, [1], True)
@@ -335,10 +340,10 @@ def test_no_trigger_leaks_what_is_hidden_and_no_subscriber_what_another_sees(
             assert ("secret" in obj, "secret" in original) == ((who is not None,) * 2)
 
 
-def told_next(one: Subscriber) -> dict[str, Any]:
+def told_next(item: Subscriber) -> dict[str, Any]:
     """The next message about a game. What triggers see first may come after others."""
     while True:
-        message = one.next()
+        message = item.next()
         if message["requestId"] == 1:
             return message
 
@@ -351,7 +356,7 @@ def test_what_one_subscriber_may_not_see_is_there_for_the_next(
     subscribers = [watching(who) for who in people]
     for number in range(20):
         master.put(f"/classes/Game/{game}", {"score": number})
-    for who, messages in zip(people, told(master, *subscribers), strict=True):
+    for who, messages in zip(people, notifications_of(master, *subscribers), strict=True):
         assert [message["object"]["score"] for message in messages] == list(range(20))
         for message in messages:
             assert ("secret" in message["object"]) == (who is not None)
@@ -384,17 +389,17 @@ NO_QUESTIONS: list[Any] = [
 
 
 def test_what_is_no_question_is_refused_and_nobody_else_notices(master, realtime, game):
-    one, other = realtime.subscriber(), realtime.subscriber()
+    item, other = realtime.subscriber(), realtime.subscriber()
     other.subscribe(1, "Game")
     for number, where in enumerate(NO_QUESTIONS):
         text = where if isinstance(where, str) else json.dumps(where)
-        one.say_text(f"{_SUBSCRIBE}{text}}}}}")
-        answer = one.next()
+        item.say_text(f"{_SUBSCRIBE}{text}}}}}")
+        answer = item.next()
         assert answer["op"] == "error", (text[:80], answer)
         assert answer["code"] in range(1, 200), (text[:80], answer)
-        one.subscribe(2, "Game", op="update")
+        item.subscribe(2, "Game", op="update")
         master.put(f"/classes/Game/{game}", {"score": number})
-        assert one.next()["requestId"] == 2
+        assert item.next()["requestId"] == 2
         assert other.next()["requestId"] == 1
 
 
@@ -402,9 +407,9 @@ PATTERNS = ("^(a+)+$", "(a|a)*b", "(a|aa)+$", "(.*a){25}", "^(([a-z])+.)+[A-Z]([
 
 
 def test_no_pattern_holds_up_the_others(master, realtime, game):
-    one, other = realtime.subscriber(), realtime.subscriber()
+    item, other = realtime.subscriber(), realtime.subscriber()
     for number, pattern in enumerate(PATTERNS):
-        assert one.ask(number, "Game", {"name": {"$regex": pattern}})["op"] in (
+        assert item.ask(number, "Game", {"name": {"$regex": pattern}})["op"] in (
             "subscribed",
             "error",
         )
@@ -429,11 +434,11 @@ NO_MESSAGES = (
 
 def test_what_is_no_message_is_refused(realtime, game):
     for text in NO_MESSAGES:
-        one = realtime.subscriber()
-        one.say_text(text)
-        answer = one.next()
+        subscriber = realtime.subscriber()
+        subscriber.say_text(text)
+        answer = subscriber.next()
         assert (answer["op"], answer["code"] in range(1, 200)) == ("error", True), text[:80]
-        one.subscribe(2, "Game")
+        subscriber.subscribe(2, "Game")
 
 
 def test_no_text_in_a_message_is_more_than_text(master, realtime, watching, game):
@@ -451,17 +456,17 @@ def test_no_text_in_a_message_is_more_than_text(master, realtime, watching, game
             {"createdAt": {"$gt": {"$relativeTime": text}}},
             {"owner": {"__type": "Pointer", "className": text, "objectId": text}},
         ]
-        queries = [{"where": one} for one in where]
+        queries = [{"where": item} for item in where]
         queries += [{"where": {}, name: [text]} for name in ("keys", "fields", "watch")]
         queries.append({"where": {}, "class_name": text})
-        one = realtime.subscriber(installationId=text[:100])
+        item = realtime.subscriber(installationId=text[:100])
         for number, query in enumerate(queries):
             class_name = query.pop("class_name", "Game")
-            answer = one.ask(number, class_name, **query)
+            answer = item.ask(number, class_name, **query)
             assert answer["op"] in ("subscribed", "error"), (query, answer)
             assert "Internal" not in answer.get("error", ""), (query, answer)
-        assert one.ask(99, "Game", sessionToken=text[:500])["code"] == 209
-        one.close()
+        assert item.ask(99, "Game", sessionToken=text[:500])["code"] == 209
+        item.close()
     master.put(f"/classes/Game/{game}", {"name": TEXTS[0]})
-    (messages,) = told(master, other)
+    (messages,) = notifications_of(master, other)
     assert [message["op"] for message in messages] == ["update"]

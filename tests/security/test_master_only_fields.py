@@ -90,10 +90,10 @@ def test_neither_a_provider_s_sign_up_nor_the_upgrade_of_an_anonymous_user_sets_
     device = {"anonymous": {"id": "8f14e45f-ceea-467f-9575-5f1c6f5f2f4e"}}
     assert refuses(client.post("/users", {"authData": badge, "betaTester": True}), "betaTester")
     user = as_user("device", client.post("/users", {"authData": device}))
-    given = {"username": "ann", "password": PASSWORD, "authData": {"anonymous": None}}
+    value = {"username": "ann", "password": PASSWORD, "authData": {"anonymous": None}}
     path = f"/users/{user.user_id}"
-    assert refuses(user.put(path, {**given, "betaTester": True}), "betaTester")
-    assert user.put(path, given).status == 200
+    assert refuses(user.put(path, {**value, "betaTester": True}), "betaTester")
+    assert user.put(path, value).status == 200
     assert client.post("/users", {"authData": device, "plan": "pro"}).error == (400, 119)
     # Who has an identity signs in by it: nothing of the body is stored.
     badge_owner = client.post("/users", {"authData": badge})
@@ -166,11 +166,11 @@ def test_nobody_makes_themselves_a_beta_tester(client, master):
     ann = sign_up("ann")
 
     def has_access() -> bool:
-        asked = {"feature": "newMarketplace", "userId": ann.user_id}
-        found: bool = client.post("/functions/checkFeatureAccess", asked).json["result"][
+        request = {"feature": "newMarketplace", "userId": ann.user_id}
+        access: bool = client.post("/functions/checkFeatureAccess", request).json["result"][
             "hasAccess"
         ]
-        return found
+        return access
 
     ann.put(f"/users/{ann.user_id}", {"betaTester": True})
     assert not has_access()
@@ -182,8 +182,8 @@ def test_nobody_makes_themselves_a_beta_tester(client, master):
 
 
 def warnings() -> list[str]:
-    found = checks.run_checks(tags=["security"], include_deployment_checks=True)
-    return [one.msg for one in found if one.id == "functions.W001"]
+    findings = checks.run_checks(tags=["security"], include_deployment_checks=True)
+    return [item.msg for item in findings if item.id == "functions.W001"]
 
 
 def test_the_deployment_check_names_rights_that_hang_on_fields_which_users_write(

@@ -25,12 +25,12 @@ SIGNALS = [
 
 
 def fresh() -> str:
-    """A text that nobody has sent before."""
+    """A text that no client has sent before."""
     return "a" + secrets.token_hex(LENGTH // 2)
 
 
-def others(api: Api, text: str) -> Iterator[Callable[[], Reply]]:
-    """Where a text may stand besides objects, queries and schemas."""
+def other_places(api: Api, text: str) -> Iterator[Callable[[], Reply]]:
+    """Where a text may stand apart from objects, queries and schemas."""
     for path in ("functions", "jobs", "files", "users", "roles", "sessions", "config"):
         yield lambda p=path: api.post(f"/{p}/{quote(text)}")
         yield lambda p=path: api.get(f"/{p}/{quote(text)}")
@@ -57,7 +57,7 @@ def test_what_was_sent_is_forgotten(client: Api, master: Api, game: str) -> None
         for api in (client, master):
             for _, call in calls(api, game, fresh()):
                 call()
-            for call in others(api, fresh()):
+            for call in other_places(api, fresh()):
                 call()
         # The client of these tests keeps the addresses that it has asked for.
         urlsplit.cache_clear()
@@ -72,11 +72,11 @@ def test_what_was_sent_is_forgotten(client: Api, master: Api, game: str) -> None
         after = tracemalloc.take_snapshot()
     finally:
         tracemalloc.stop()
-    seen = [one.filter_traces(SIGNALS) for one in (after, before)]
+    traces = [item.filter_traces(SIGNALS) for item in (after, before)]
     # A place that keeps what it gets has one of every round and caller.
-    kept = [
-        "\n".join(one.traceback.format())
-        for one in seen[0].compare_to(seen[1], "traceback")
-        if one.size_diff >= ROUNDS * LENGTH
+    texts = [
+        "\n".join(item.traceback.format())
+        for item in traces[0].compare_to(traces[1], "traceback")
+        if item.size_diff >= ROUNDS * LENGTH
     ]
-    assert kept == []
+    assert texts == []

@@ -20,8 +20,8 @@ from objects import service, triggers
 from objects.database.statements import fetch
 from objects.definitions import registry
 from objects.definitions.models import ObjectClass
-from tests.limited import limit, nothing_counted
 from tests.people import PASSWORD, log_in, make_role, sign_up, with_token
+from tests.rate_limits import limit, nothing_counted
 from tests.rest import Api, Reply
 
 __all__ = ["limit", "nothing_counted"]
@@ -37,7 +37,7 @@ def refused(reply: Reply, *codes: int) -> None:
 
 
 def sent(api: Api, method: str, path: str, body: Any = None) -> list[Reply]:
-    """The answers to a request by itself, in a batch, and in a batch that is a transaction.
+    """The answers to a request alone, in a batch, and in a batch that is a transaction.
 
     ``path`` is not encoded. A batch has it as it is and percent-encoded.
     """

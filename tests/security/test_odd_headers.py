@@ -41,11 +41,11 @@ FACES = [
 
 def status(method: str, path: str, meta: dict[str, str], body: bytes = b"") -> str:
     """The status of a request that reaches the application as the server hands it over."""
-    found: list[str] = []
+    observed: list[str] = []
     environment: dict[str, Any] = request(method, path, {"QUERY_STRING": "a=%ff"}, body).environ
-    parts = application(environment | meta, lambda line, headers: found.append(line))
+    parts = application(environment | meta, lambda line, headers: observed.append(line))
     b"".join(parts)
-    return found[0]
+    return observed[0]
 
 
 @pytest.mark.parametrize("kind", KINDS)

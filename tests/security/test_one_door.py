@@ -71,7 +71,7 @@ def test_routes_of_the_master_key_are_closed_to_others_on_every_way(master, clie
 
 
 def test_an_object_of_others_is_reached_on_no_way(master, client, send):
-    """97pr-9hgg-3p8r: the access list was looked at on some of the ways."""
+    """97pr-9hgg-3p8r: the access list was checked on some of the ways only."""
     hidden = master.make("Game", name="hidden", ACL={})
     pointer = {"__type": "Pointer", "className": "Game", "objectId": hidden}
     ref = master.make("Ref", to=pointer, name="hidden")

@@ -32,16 +32,16 @@ EXPECTED = {"open": OPEN, "authenticated": AUTHENTICATED, "closed": CLOSED}
 WRITES = ("create", "update", "delete")
 
 
-def default(settings: Any, value: str, **others: Any) -> None:
-    settings.SERVICE = {**settings.SERVICE, "CLASS_PERMISSIONS_DEFAULT": value, **others}
+def default(settings: Any, value: str, **extra: Any) -> None:
+    settings.SERVICE = {**settings.SERVICE, "CLASS_PERMISSIONS_DEFAULT": value, **extra}
 
 
 def permissions(class_name: str) -> dict[str, Any]:
     wire = registry.current(class_name)
     assert wire is not None
-    found: dict[str, Any] = wire.schema.permissions.to_wire()
-    assert found.pop("protectedFields") in ({}, {"*": []})
-    return found
+    encoded: dict[str, Any] = wire.schema.permissions.to_wire()
+    assert encoded.pop("protectedFields") in ({}, {"*": []})
+    return encoded
 
 
 @pytest.fixture
@@ -158,7 +158,9 @@ def listed() -> dict[str, tuple[str, ...]]:
     """The open classes, without those that the test project's models make."""
     ours = {"Book"}
     return {
-        one.class_name: one.actions for one in classes.open_classes() if one.class_name not in ours
+        open_class.class_name: open_class.actions
+        for open_class in classes.open_classes()
+        if open_class.class_name not in ours
     }
 
 
@@ -198,10 +200,10 @@ def answers(caller: Api, object_id: str) -> list[bool]:
     """Whether a caller may create, update, find and delete."""
     created = caller.post("/classes/Game", {"a": 1}).status == 201
     updated = caller.put(f"/classes/Game/{object_id}", {"a": 2}).status == 200
-    found = caller.get("/classes/Game").status == 200
+    results = caller.get("/classes/Game").status == 200
     extra = service.create(MASTER, "Game", {"a": 1}).object_id
     deleted = caller.delete(f"/classes/Game/{extra}").status == 200
-    return [created, updated, found, deleted]
+    return [created, updated, results, deleted]
 
 
 def test_who_may_write_a_closed_class(master, client, ann):

@@ -38,8 +38,8 @@ def test_names_of_inherited_members_are_ordinary_names(master, game, send, name)
     """5j86-7r7m-p8h6, 4263-jgmp-7pf4, vpj2-qq7w-5qq6: found in a prototype instead of a table."""
     assert send(master, "GET", f"/classes/{name}", None).json == {"results": []}
     assert send(master, "GET", f"/schemas/{name}", None).json["code"] == 103
-    found = send(master, "GET", "/classes/Game", {"where": {name: 1}})
-    assert found.json == {"results": []}
+    response = send(master, "GET", "/classes/Game", {"where": {name: 1}})
+    assert response.json == {"results": []}
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def test_a_relation_tells_nothing_that_its_owner_may_not_tell(master, client, ga
 
 
 def test_an_error_names_no_class_or_field_that_the_caller_did_not_name(master, client, game, send):
-    """8cph-rgr4-g5vj: "did you mean" told names from the schema."""
+    """8cph-rgr4-g5vj: "did you mean" revealed names from the schema."""
     master.make("GameSecretPlans", a=1)
     master.put("/schemas/Game", {"classLevelPermissions": {}})
     for path in ("/classes/GameSecret", "/classes/Game", "/classes/GameSecretPlan"):
@@ -113,15 +113,15 @@ def test_signing_in_tells_no_second_factor_and_nothing_of_others(master, client,
     assert reply.status == 200
     recovery = reply.json["authDataResponse"]["mfa"]["recovery"].split(", ")
     permissions = {"create": {"*": True}, "protectedFields": {"*": ["email"]}}
-    given = {"username": "ann", "password": PASSWORD}
-    with_code = {**given, "authData": {"mfa": {"token": recovery[0]}}}
+    value = {"username": "ann", "password": PASSWORD}
+    with_code = {**value, "authData": {"mfa": {"token": recovery[0]}}}
     answers = [
         send(ann, "GET", "/users/me", None),
         send(ann, "GET", f"/users/{ann.user_id}", None),
         send(ann, "GET", "/users", None),
         send(client, "POST", "/login", with_code),
-        send(client, "POST", "/login", given),
-        send(client, "POST", "/verifyPassword", given),
+        send(client, "POST", "/login", value),
+        send(client, "POST", "/verifyPassword", value),
         send(master, "POST", "/loginAs", {"userId": ann.user_id}),
         send(master, "GET", "/users", None),
     ]
@@ -130,16 +130,16 @@ def test_signing_in_tells_no_second_factor_and_nothing_of_others(master, client,
     with_code["authData"]["mfa"]["token"] = recovery[1]
     answers += [
         send(client, "POST", "/login", with_code),
-        send(client, "POST", "/verifyPassword", given),
+        send(client, "POST", "/verifyPassword", value),
     ]
     # A password is not checked inside of a transaction, which could undo the guess.
     assert [answer.status < 300 for answer in answers].count(True) >= 5
     for answer in answers:
-        told = str(answer.json)
-        assert secret not in told
-        assert not any(code in told for code in recovery)
-        assert "argon2" not in told
-        assert PASSWORD not in told
+        text = str(answer.json)
+        assert secret not in text
+        assert not any(code in text for code in recovery)
+        assert "argon2" not in text
+        assert PASSWORD not in text
 
 
 def test_a_stranger_learns_nothing_of_an_account_by_signing_in_to_another(master, client, send):

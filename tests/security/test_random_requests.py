@@ -1,4 +1,4 @@
-"""Whatever is sent, the answer is the service's: never a 500, and every failure says why."""
+"""Every request gets a proper answer: never a 500, and every failure says why."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import pytest
 from django.test import Client
 
 from tests import rest
-from tests.limited import limit, nothing_counted
+from tests.rate_limits import limit, nothing_counted
 from tests.rest import Api, Reply
 from tests.threads import at_once
 
@@ -34,7 +34,7 @@ def batch(api: Api, *items: dict[str, Any], **options: Any) -> Reply:
 def codes(reply: Reply) -> list[int | None]:
     """The code of each item's error, None for a success."""
     assert reply.status == 200, reply.json
-    return [one["error"]["code"] if "error" in one else None for one in reply.json]
+    return [answer["error"]["code"] if "error" in answer else None for answer in reply.json]
 
 
 @pytest.fixture
@@ -66,8 +66,8 @@ def test_neighbouring_creates_are_counted_one_by_one(client, master, game, limit
     creates = [item("POST", "/classes/Game", {"score": score}) for score in range(10, 15)]
     reply = batch(client, *creates)
     assert codes(reply) == [None, None, None, 100, 100]
-    found = master.results("Game", where={"score": {"$gte": 10}}, order="score")
-    assert [one["score"] for one in found] == [10, 11, 12]
+    results = master.results("Game", where={"score": {"$gte": 10}}, order="score")
+    assert [result["score"] for result in results] == [10, 11, 12]
 
 
 def test_a_transaction_over_the_limit_is_refused_as_a_whole(client, master, game, limit):
@@ -140,11 +140,11 @@ def test_a_user_is_counted_over_sessions_and_addresses(client, game, limit):
 
 def test_a_wrong_session_token_makes_no_caller_of_its_own(game, limit):
     limit({"path": "/classes/*", "count": 2, "per": "session"})
-    found = [
+    responses = [
         Api({**rest.CLIENT, "X-Svc-Session-Token": f"r:guess{n}"}).get(f"/classes/Game/{game}")
         for n in range(3)
     ]
-    assert [reply.status for reply in found] == [400, 400, 429]
+    assert [reply.status for reply in responses] == [400, 400, 429]
 
 
 # -- Methods --------------------------------------------------------------------------------------
@@ -262,17 +262,17 @@ def guess(api: Api, name: str, address: str) -> Reply:
 
 def test_by_default_an_address_guesses_the_password_of_an_account_ten_times_a_minute(client, limit):
     limit("defaults")
-    found = [guess(client, "ann", HERE).status for _ in range(12)]
-    assert 429 not in found[:10]
-    assert found[10:] == [429, 429]
+    statuses = [guess(client, "ann", HERE).status for _ in range(12)]
+    assert 429 not in statuses[:10]
+    assert statuses[10:] == [429, 429]
     assert guess(client, "bob", HERE).status != 429
 
 
 def test_by_default_passwords_of_an_account_are_guessed_a_hundred_times_a_minute(client, limit):
     limit("defaults")
-    found = [guess(client, "ann", f"198.51.100.{n}").status for n in range(102)]
-    assert 429 not in found[:100]
-    assert found[100:] == [429, 429]
+    statuses = [guess(client, "ann", f"198.51.100.{n}").status for n in range(102)]
+    assert 429 not in statuses[:100]
+    assert statuses[100:] == [429, 429]
 
 
 def test_a_thousand_guesses_of_a_stranger_do_not_lock_the_owner_out(client, limit):
@@ -292,9 +292,9 @@ def test_a_thousand_guesses_of_a_stranger_do_not_lock_the_owner_out(client, limi
 
 def test_by_default_an_address_guesses_twenty_times_a_minute(client, limit):
     limit("defaults")
-    found = [guess(client, f"user{n}", HERE).status for n in range(21)]
-    assert 429 not in found[:20]
-    assert found[20] == 429
+    statuses = [guess(client, f"user{n}", HERE).status for n in range(21)]
+    assert 429 not in statuses[:20]
+    assert statuses[20] == 429
 
 
 @pytest.mark.parametrize("name", ["ANN", " Ann ", "ａｎｎ", "ann\u3000"])  # noqa: RUF001
@@ -326,9 +326,9 @@ def test_guesses_in_batches_are_counted_by_account(client, limit):
     """775h-3xrc-c228"""
     limit("defaults")
     body = {"username": "ann", "password": "a guess"}
-    found = codes(batch(client, *[item("POST", "/login", body)] * 15))
-    assert 100 not in found[:10]
-    assert found[10:] == [100] * 5
+    results = codes(batch(client, *[item("POST", "/login", body)] * 15))
+    assert 100 not in results[:10]
+    assert results[10:] == [100] * 5
 
 
 # -- Mail -----------------------------------------------------------------------------------------

@@ -70,10 +70,10 @@ def test_a_costly_pattern_is_refused_on_every_route(master, client, game):
 
 
 def test_a_costly_pattern_is_refused_for_live_queries():
-    asked = LiveQuery(class_name="Game", where={"name": {"$regex": COSTLY}})
+    request = LiveQuery(class_name="Game", where={"name": {"$regex": COSTLY}})
     for as_master in (False, True):
         with pytest.raises(InvalidQuery, match="too large"):
-            requests.question(asked, as_master=as_master)
+            requests.question(request, as_master=as_master)
 
 
 def test_a_query_has_a_limited_number_of_patterns():
@@ -102,7 +102,7 @@ def test_the_patterns_of_a_query_are_bounded_together():
 
 
 def test_sub_queries_and_values_of_all_are_limited(client, game, send):
-    one = {"owner": {"$inQuery": {"className": "Game", "where": {}}}}
+    item = {"owner": {"$inQuery": {"className": "Game", "where": {}}}}
     related = {
         "$relatedTo": {
             "object": {"__type": "Pointer", "className": "Game", "objectId": game},
@@ -115,7 +115,7 @@ def test_sub_queries_and_values_of_all_are_limited(client, game, send):
             "name": {"$dontSelect": {"query": {"className": "Game", "where": deep}, "key": "name"}}
         }
     for where, text in (
-        ({"$or": [one] * 21}, "where.$or.20.owner.$inQuery: a query has at most 20 sub-queries"),
+        ({"$or": [item] * 21}, "where.$or.20.owner.$inQuery: a query has at most 20 sub-queries"),
         ({"$or": [related] * 21}, "where.$or.20.$relatedTo: a query has at most 20 sub-queries"),
         (deep, "sub-queries are nested at most 5 levels deep"),
         (
@@ -126,7 +126,7 @@ def test_sub_queries_and_values_of_all_are_limited(client, game, send):
         reply = send(client, "GET", "/classes/Game", {"where": where})
         assert reply.json["code"] == 102
         assert text in reply.json["error"]
-    assert send(client, "GET", "/classes/Game", {"where": {"$or": [one] * 20}}).status == 200
+    assert send(client, "GET", "/classes/Game", {"where": {"$or": [item] * 20}}).status == 200
 
 
 @pytest.mark.slow

@@ -187,7 +187,7 @@ class TestOtherReads:
     def test_each_takes_smaller_pages(self, client: Api) -> None:
         @function()
         def walk(request: Request) -> list[int]:
-            return sorted(one["n"] for one in request.objects("Big").each())
+            return sorted(item["n"] for item in request.objects("Big").each())
 
         assert client.post("/functions/walk", {}).json == {"result": list(range(20))}
 
@@ -336,9 +336,9 @@ class TestDecoding:
         searches = []
         gc.callbacks.append(lambda phase, info: searches.append(phase))
         try:
-            found = service.find(MASTER, check_class_name("Lists"), options)
+            results = service.find(MASTER, check_class_name("Lists"), options)
         finally:
             gc.callbacks.pop()
-        assert len(found.objects()) == 4
+        assert len(results.objects()) == 4
         # 200,000 lists would start hundreds.
         assert len(searches) < 50

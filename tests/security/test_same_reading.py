@@ -76,7 +76,7 @@ class World:
     def values(self, route: str) -> dict[str, str]:
         """A value of each name in the route. ``KeyError``: a new kind of name needs one."""
         first = route.partition("/")[0]
-        known = {
+        existing = {
             "object_id": self.ids.get(first, ""),
             "class_name": "Shelf" if first == "hooks" else "Game",
             "trigger_name": "afterSave",
@@ -93,7 +93,7 @@ class World:
                 "networks": "main",
             }.get(first, ""),
         }
-        values = {name: known[name] for name in NAME.findall(route)}
+        values = {name: existing[name] for name in NAME.findall(route)}
         assert all(values.values()), f"{route}: {values}"
         return values
 
@@ -490,8 +490,8 @@ def test_credentials_that_are_there_twice_are_the_last(world: World):
     right, wrong = "test-master-key", "wrong"
     assert api.call("POST", "/schemas", raw=keys(wrong, right)).status == 200
     assert api.call("POST", "/schemas", raw=keys(right, wrong)).error == (403, 261)
-    for given, status in ((keys(wrong, right), 201), (keys(right, wrong), 403)):
-        raw = given.replace(b'"_method":"GET"', b'"base64":"YQ=="')
+    for source, status in ((keys(wrong, right), 201), (keys(right, wrong), 403)):
+        raw = source.replace(b'"_method":"GET"', b'"base64":"YQ=="')
         assert api.call("POST", "/files/a.txt", raw=raw, content_type="text/plain").status == status
 
 
@@ -547,7 +547,7 @@ def test_what_is_no_number_in_json_is_refused(master: Api, spelled: str):
         assert reply.status == 400, reply.json
     where = quote(f'{{"total": {spelled}}}')
     assert master.call("GET", f"/classes/Sum?where={where}").status == 400
-    assert [one["total"] for one in master.results("Sum")] == [7]
+    assert [result["total"] for result in master.results("Sum")] == [7]
 
 
 @pytest.mark.parametrize("spelled", ["１", "1e1", "0x1", "+1", "1_0", " 1 ", "1.0", "٣"])  # noqa: RUF001

@@ -1,4 +1,4 @@
-"""Uploads are content of strangers: what they are served as, whatever their name, type and storage.
+"""Uploads are content of strangers: what they are served as, for every name, type and storage.
 
 The table crosses names, declared types and storages. A browser decides by the response's headers
 alone (``nosniff``), so the headers are the evidence here; ``test_uploads_in_browsers`` shows the
@@ -81,11 +81,11 @@ class RangedStorage(FileSystemStorage):
 def assert_inert(answer: Sent) -> None:
     """No browser runs this response, shows it as a document, or takes it for a script."""
     headers = answer.headers
-    media_type, _, rest = headers["content-type"].partition(";")
+    media_type, _, remaining = headers["content-type"].partition(";")
     assert headers["x-content-type-options"] == "nosniff"
     assert media_type not in ACTIVE
     assert not DOCUMENTS.fullmatch(media_type) or media_type == "image/svg+xml"
-    assert not rest or re.fullmatch(r" charset=(utf-8|us-ascii|iso-8859-1)", rest)
+    assert not remaining or re.fullmatch(r" charset=(utf-8|us-ascii|iso-8859-1)", remaining)
     disposition = headers["content-disposition"].partition(";")[0]
     assert disposition == ("inline" if DISPLAYED.fullmatch(media_type) else "attachment")
     policy = headers["content-security-policy"]
@@ -105,14 +105,14 @@ def test_no_name_and_type_make_an_upload_active(name, storage):
             assert sent.error == (400, 130), declared
             continue
         path = file_path(sent.json["name"])
-        whole = send("GET", path)
-        assert whole.body == content
-        assert_inert(whole)
+        response = send("GET", path)
+        assert response.body == content
+        assert_inert(response)
         assert_inert(send("HEAD", path))
         part = send("GET", path, headers={"Range": "bytes=0-4"})
         assert (part.status, part.body) == (206, content[:5])
         assert_inert(part)
-        unchanged = send("GET", path, headers={"If-None-Match": whole.headers["etag"]})
+        unchanged = send("GET", path, headers={"If-None-Match": response.headers["etag"]})
         assert unchanged.status == 304
         assert_inert(unchanged)
 

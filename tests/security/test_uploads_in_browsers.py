@@ -141,8 +141,8 @@ def test_no_file_is_a_style_sheet(page):
 def test_a_document_runs_no_script(page, name, content_type, content):
     """Neither opened nor in a frame of a page of the origin."""
     url = served(name, content % b"top.name = 'ran'; fetch('/ran')", content_type)
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
+    observed: list[str] = []
+    page.on("request", lambda request: observed.append(request.url))
     page.goto(BARE)
     page.evaluate("url => { location = url }", url)
     page.wait_for_timeout(300)
@@ -156,7 +156,7 @@ def test_a_document_runs_no_script(page, name, content_type, content):
         )
     page.wait_for_timeout(300)
     assert page.evaluate("window.name") == ""
-    assert not any(url.endswith("/ran") for url in asked)
+    assert not any(url.endswith("/ran") for url in observed)
 
 
 def test_the_sandbox_holds_where_a_browser_shows_a_file_nevertheless(page):

@@ -25,12 +25,12 @@ from objects.users.accounts.impersonation import as_user as as_user_of
 from objects.users.models import FailedLogins, Password, Session, User
 from objects.users.sessions import gate as session_gate
 from objects.users.sessions.gate import Way
-from tests.limited import limit, nothing_counted
 from tests.objects.sign_in.accounts import ALICE, BOB, sign
 from tests.objects.users.passkeys.authenticator import UP, UV, Authenticator
 from tests.objects.users.passkeys.calls import complete, log_in_complete, log_in_init, register_init
 from tests.people import PASSWORD, as_user, with_token
 from tests.people import User as Person
+from tests.rate_limits import limit, nothing_counted
 from tests.rest import CLIENT, MASTER, Api, Reply
 
 __all__ = ["limit", "nothing_counted"]
@@ -271,8 +271,8 @@ def with_second_factor(account: Account, settings) -> None:
     secret = b"a secret of 20 bytes"
     step = int(time.time()) // second_factor.STEP
     token = second_factor.one_time_password(secret, step)
-    given = {"secret": base64.b32encode(secret).decode(), "token": token}
-    second_factor.set_up(account.user.user_id, given)
+    value = {"secret": base64.b32encode(secret).decode(), "token": token}
+    second_factor.set_up(account.user.user_id, value)
 
 
 def with_refusing_trigger(account: Account, settings) -> None:
@@ -465,7 +465,7 @@ def sources() -> Iterator[tuple[str, str]]:
 
 def calls_of(names: tuple[str, ...]) -> set[str]:
     """The functions that use one of these names, as ``module.function``."""
-    found = set()
+    results = set()
     for module, text in sources():
         if not any(name.rpartition(".")[2] in text for name in names):
             continue
@@ -477,21 +477,21 @@ def calls_of(names: tuple[str, ...]) -> set[str]:
                     if isinstance(node, ast.Attribute | ast.Name)
                 }
                 if not used.isdisjoint(names):
-                    found.add(f"{module}.{function.name}")
-    return found
+                    results.add(f"{module}.{function.name}")
+    return results
 
 
 def test_every_caller_of_the_gate_is_in_the_tables():
-    found = calls_of(ASKING)
+    calls = calls_of(ASKING)
     helper = "objects.users.sign_in._entered"
-    assert helper in found
-    assert found - {helper} | calls_of(("_entered",)) == CALLERS.keys()
+    assert helper in calls
+    assert calls - {helper} | calls_of(("_entered",)) == CALLERS.keys()
 
 
 def test_every_way_of_the_gate_is_taken_by_a_test():
-    known = {value for value in vars(session_gate).values() if isinstance(value, Way)}
+    existing = {value for value in vars(session_gate).values() if isinstance(value, Way)}
     taken = {way.gate for way in WAYS.values()} | {way for way, _ in SIGN_UPS.values()}
-    assert taken == known == set().union(*CALLERS.values())
+    assert taken == existing == set().union(*CALLERS.values())
 
 
 @pytest.mark.parametrize(

@@ -18,14 +18,14 @@ _TABLE = re.compile(r"(<!-- rooms of (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 def rooms(app: str) -> list[tuple[str, str]]:
     """The packages of an app, each with the first line of its docstring."""
-    found = []
+    observed = []
     for init in sorted((ROOT / app).rglob("__init__.py")):
         package = init.parent.relative_to(ROOT)
         if package == Path(app) or _LEFT_OUT & set(package.parts):
             continue
         text = ast.get_docstring(ast.parse(init.read_text())) or ""
-        found.append((str(package), text.split("\n\n")[0].replace("\n", " ")))
-    return found
+        observed.append((str(package), text.split("\n\n")[0].replace("\n", " ")))
+    return observed
 
 
 def with_tables(page: str) -> str:

@@ -31,6 +31,7 @@ def become(process: str) -> None:
     limits that it has there."""
     os.environ["PROCESS"] = process
     settings.PROCESS = process
+    settings.LOGGING["process"] = process  # Celery's workers set Django up again
     connections.settings["default"]["OPTIONS"] = declared.database(process)["OPTIONS"]
     setup.name_process(process)
     name_this(f"svc-{process}")

@@ -22,8 +22,6 @@ from objects.core.query.operators.registry import REGISTERED
 from objects.core.schema.definition import FieldType
 from objects.core.values import FieldKind, date, normalise_date, pointer
 
-_SIGNS_OF_REGEX = re.compile(r"([\\.^$|?*+()\[\]{}])")
-
 
 class BadValue(InvalidJSON):
     """What was entered beside an operator isn't a value that it takes."""
@@ -38,7 +36,7 @@ class EnteredText:
 
     @property
     def pattern(self) -> str:
-        return _SIGNS_OF_REGEX.sub(r"\\\1", self.text)
+        return re.escape(self.text)
 
     @property
     def value(self) -> Json:

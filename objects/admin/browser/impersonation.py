@@ -25,7 +25,6 @@ from objects.files import service as files
 
 _SUGGESTIONS: Final = 10
 _LABELS: Final = ("username", "name", "title", "label", "email", "hash")
-_SIGNS = re.compile(r"([\\.^$|?*+()\[\]{}])")
 
 
 @page("browse-as/", name="data_act", permission="objects.view_user")
@@ -70,7 +69,7 @@ def lookup(place: Place) -> HttpResponse:
     if text:
         either: list[Json] = [{"objectId": text}] if is_object_id(text) else []
         if name:
-            either.append({name: {"$regex": "^" + _SIGNS.sub(r"\\\1", text)}})
+            either.append({name: {"$regex": "^" + re.escape(text)}})
         if either:
             options = FindOptions(
                 where=parse_where({"$or": either}),
@@ -102,7 +101,7 @@ def acl_names(request: HttpRequest) -> HttpResponse:
     suggestions: list[tuple[str, str]] = []
     for class_name, field in ((USER, "username"), (ROLE, "name")):
         if text and request.user.has_perm(permission("view", class_name)):
-            where: Json = {field: {"$regex": "^" + _SIGNS.sub(r"\\\1", text)}}
+            where: Json = {field: {"$regex": "^" + re.escape(text)}}
             options = FindOptions(where=parse_where(where), limit=_SUGGESTIONS)
             for obj in service.find(READ_ONLY_MASTER, class_name, options).objects():
                 name = str(obj.get(field))

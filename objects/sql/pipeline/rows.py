@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from objects.core.names import CREATED_AT, UPDATED_AT, FieldName, FieldPath
-from objects.core.pipeline.expressions import NATIVE_NAMES, Path
+from objects.core.pipeline.paths import NATIVE_NAMES, Path
 from objects.core.values import FieldKind
 from objects.sql.fields import read
 from objects.sql.fragments import Sql

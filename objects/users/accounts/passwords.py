@@ -20,7 +20,7 @@ from backend.kernel.errors import ObjectNotFound, PasswordMissing, ValidationFai
 from backend.kernel.texts.spelling import name_key
 from backend.settings.conf import service_settings
 from objects.database.orm import orm_queries
-from objects.database.statements import fetch
+from objects.users import rows
 from objects.users.models import FormerPassword, Password
 
 _MOST_CHARACTERS = 1024
@@ -123,23 +123,6 @@ def check_age(changed_at: datetime) -> None:
 # -- Lockout --------------------------------------------------------------------------------------
 
 
-# SQL: an upsert with a condition, which the ORM doesn't have. Logins run the statements below.
-#
-# The guess that reaches the threshold is still compared, and locks the account for those after
-# it; when the lock is over, counting restarts. A locked row isn't changed, so nothing returns.
-_CLAIM = """
-INSERT INTO objects_failed_logins AS f (user_id, count, locked_until)
-VALUES (%s, 1, CASE WHEN %s <= 1 THEN statement_timestamp() + %s * interval '1 minute' END)
-ON CONFLICT (user_id) DO UPDATE SET
-    count = CASE WHEN f.locked_until IS NULL THEN f.count + 1 ELSE 1 END,
-    locked_until = CASE
-        WHEN (CASE WHEN f.locked_until IS NULL THEN f.count + 1 ELSE 1 END) >= %s
-        THEN statement_timestamp() + %s * interval '1 minute' END
-WHERE f.locked_until IS NULL OR f.locked_until <= statement_timestamp()
-RETURNING 1
-"""
-
-
 def claim_guess(user_id: str) -> None:
     """Count a guess at the user's password, before it is compared.
 
@@ -148,27 +131,15 @@ def claim_guess(user_id: str) -> None:
     threshold = service_settings.LOCKOUT_THRESHOLD
     if threshold <= 0:
         return
-    minutes = service_settings.LOCKOUT_DURATION
-    if fetch(_CLAIM, (user_id, threshold, minutes, threshold, minutes), prepare=True):
-        return
-    raise _locked(_seconds_left(user_id))
+    if not rows.claim_guess(user_id, threshold, service_settings.LOCKOUT_DURATION):
+        raise _locked(rows.seconds_locked(user_id))
 
 
 def check_not_locked(user_id: str) -> None:
     """Raise what ``claim_guess`` raises while the account is locked, without counting anything."""
-    left = _seconds_left(user_id) if service_settings.LOCKOUT_THRESHOLD > 0 else 0.0
+    left = rows.seconds_locked(user_id) if service_settings.LOCKOUT_THRESHOLD > 0 else 0.0
     if left > 0:
         raise _locked(left)
-
-
-def _seconds_left(user_id: str) -> float:
-    rows = fetch(
-        "SELECT extract(epoch FROM locked_until - statement_timestamp())"
-        " FROM objects_failed_logins WHERE user_id = %s",
-        (user_id,),
-        prepare=True,
-    )
-    return float(rows[0][0]) if rows and rows[0][0] is not None else 0.0
 
 
 def _locked(seconds_left: float) -> ObjectNotFound:
@@ -180,4 +151,4 @@ def _locked(seconds_left: float) -> ObjectNotFound:
 
 def forget_guesses(user_id: str) -> None:
     """Reset the count: the password was right, or it was reset."""
-    fetch("DELETE FROM objects_failed_logins WHERE user_id = %s", (user_id,), prepare=True)
+    rows.forget_guesses(user_id)

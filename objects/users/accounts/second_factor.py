@@ -16,8 +16,6 @@ import binascii
 import contextlib
 import hashlib
 import hmac
-import secrets
-import string
 import time
 from collections.abc import Mapping
 from datetime import timedelta
@@ -25,6 +23,7 @@ from datetime import timedelta
 from cryptography.fernet import InvalidToken
 from django.db import transaction
 from django.utils import timezone
+from django.utils.crypto import get_random_string
 from pyotp import HOTP
 
 from backend.kernel.encryption import cipher
@@ -49,7 +48,6 @@ _RECOVERY_LENGTH = 30
 _MOST_GUESSES = 10
 _GUESSES_COUNT_FOR = timedelta(hours=1)
 PURPOSE = "objects.users.accounts.second_factor"
-_ALPHABET = string.ascii_letters + string.digits
 ENABLED: Mapping[str, Json] = {"status": "enabled"}
 _DISABLED: Mapping[str, Json] = {"status": "disabled"}
 
@@ -74,10 +72,7 @@ def set_up(user_id: str, data: Mapping[str, Json]) -> list[str]:
     step = _step_of(secret, _text(token), after=0)
     if step is None:
         raise InvalidSecondFactor()
-    codes = [
-        "".join(secrets.choice(_ALPHABET) for _ in range(_RECOVERY_LENGTH))
-        for _ in range(_RECOVERY_CODES)
-    ]
+    codes = [get_random_string(_RECOVERY_LENGTH) for _ in range(_RECOVERY_CODES)]
     columns = {"secret": _encrypt(secret), "last_step": step, "created_at": timezone.now()}
     with transaction.atomic():
         _, created = SecondFactor.objects.get_or_create(user_id=user_id, defaults=columns)

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import jwt
-from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
 from objects.users.adapters.http import PATIENCE, Unreachable, fetch
 
@@ -22,7 +21,6 @@ FRESH = 3600.0  # seconds
 USABLE = 86_400.0
 PAUSE = 10.0
 _MOST_KEYS = 100
-_SMALLEST_RSA = 2048  # bits
 # What a key may verify, by its type and curve. Nothing symmetric, and not "none".
 _BY_TYPE: dict[tuple[object, object], tuple[str, ...]] = {
     ("RSA", None): ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
@@ -120,12 +118,12 @@ def _key(entry: dict[str, Any]) -> Key | None:
         return None
     public_part = {name: value for name, value in entry.items() if name in _PUBLIC}
     try:
-        public = jwt.PyJWK(public_part, algorithm=algorithms[0]).key
+        key = jwt.PyJWK(public_part, algorithm=algorithms[0])
     except (jwt.PyJWTError, ValueError, TypeError, AttributeError):
         return None
-    if isinstance(public, RSAPublicKey) and public.key_size < _SMALLEST_RSA:
-        return None
-    return Key(public, frozenset(algorithms))
+    if key.Algorithm.check_key_length(key.key) is not None:
+        return None  # RSA below 2,048 bits
+    return Key(key.key, frozenset(algorithms))
 
 
 _PUBLIC = frozenset(("kty", "crv", "n", "e", "x", "y", "kid", "use", "alg"))

@@ -56,15 +56,17 @@ class Challenge:
 _REMOVE_EXPIRED = """
 DELETE FROM objects_passkey_challenge WHERE token_hash = ANY (
     SELECT token_hash FROM objects_passkey_challenge WHERE expires_at < statement_timestamp()
-    LIMIT %s FOR UPDATE SKIP LOCKED) RETURNING 1
+    LIMIT %(most)s FOR UPDATE SKIP LOCKED) RETURNING 1
 """
 _ISSUE = """
 INSERT INTO objects_passkey_challenge
     (token_hash, purpose, challenge, username, user_id, invitation, address, expires_at)
-SELECT decode(%s, 'hex'), %s, decode(%s, 'hex'), %s, %s, %s, %s,
-       statement_timestamp() + %s * interval '1 second'
+SELECT decode(%(token_hash)s, 'hex'), %(purpose)s, decode(%(challenge)s, 'hex'), %(username)s,
+       %(user_id)s, %(invitation)s, %(address)s::text,
+       statement_timestamp() + %(lifetime)s * interval '1 second'
 WHERE (SELECT count(*) FROM objects_passkey_challenge
-       WHERE address = %s AND address <> '' AND expires_at >= statement_timestamp()) < %s
+       WHERE address = %(address)s::text AND address <> ''
+       AND expires_at >= statement_timestamp()) < %(most_open)s
 RETURNING 1
 """
 
@@ -81,12 +83,21 @@ def issue(
 
     Raises ``RateLimited`` if too many of this client address are open.
     """
-    fetch(_REMOVE_EXPIRED, (_REMOVED_AT_ONCE,), prepare=True)
+    fetch(_REMOVE_EXPIRED, {"most": _REMOVED_AT_ONCE}, prepare=True)
     challenge, invitation = invited or (secrets.token_bytes(_BYTES), None)
     issued = Issued(challenge, secrets.token_urlsafe(_BYTES))
-    whose = (username, user_id, invitation, address)
-    values = (_hash(issued.token).hex(), purpose, challenge.hex(), *whose)
-    if not fetch(_ISSUE, (*values, LIFETIME, address, MOST_OPEN), prepare=True):
+    params = {
+        "token_hash": _hash(issued.token).hex(),
+        "purpose": purpose,
+        "challenge": challenge.hex(),
+        "username": username,
+        "user_id": user_id,
+        "invitation": invitation,
+        "address": address,
+        "lifetime": LIFETIME,
+        "most_open": MOST_OPEN,
+    }
+    if not fetch(_ISSUE, params, prepare=True):
         raise RateLimited("Too many passkeys are being asked for from this address.")
     return issued
 

@@ -25,11 +25,11 @@ from objects.access.policy import Scope, writable
 from objects.core.names import INSTALLATION, ObjectId
 from objects.core.query.tree import Everything
 from objects.database import locks
-from objects.database.statements import fetch
 from objects.definitions import registry
 from objects.rules import Change, Rules
 from objects.sql.tables import ClassTable
 from objects.storage import writes
+from objects.users import rows
 
 _CLASS = INSTALLATION
 _IDS = ("installationId", "deviceToken")
@@ -146,18 +146,12 @@ def _check_ids(fields: dict[str, Any], before: Wire) -> None:
             raise FieldNotChangeable(f"{name} may not be changed in this operation")
 
 
-_MATCHING = """
-SELECT object_id FROM objects_installation
-WHERE installation_id = %s OR device_token = %s ORDER BY object_id FOR UPDATE
-"""
-
-
 def _matches(change: Change) -> tuple[Wire | None, list[Wire]]:
     """The object with the installation id that was given, and the others with the token; locked."""
     installation_id, token = (_text(change, name) for name in _IDS)
     table = _table()
     known, others = None, []
-    for (object_id,) in fetch(_MATCHING, (installation_id, token), prepare=True):
+    for object_id in rows.lock_installations(installation_id, token):
         record = writes.lock(table, object_id, Everything(), Scope(change.principal))
         assert record is not None, "it is locked already"
         found = record.object()

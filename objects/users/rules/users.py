@@ -10,7 +10,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Literal
 
 from backend.kernel.errors import (
     EmailTaken,
@@ -22,9 +22,8 @@ from backend.kernel.errors import (
 from backend.kernel.json_types import Json
 from backend.kernel.texts.spelling import name_key
 from backend.settings.conf import service_settings
-from objects.database.statements import fetch
 from objects.rules import Change, Rules
-from objects.users import adapters, passkeys
+from objects.users import adapters, passkeys, rows
 from objects.users.accounts import master_fields, passwords, second_factor
 from objects.users.accounts.second_factor import MFA
 from objects.users.adapters import identities
@@ -164,7 +163,7 @@ class UserRules(Rules[UserChange]):
         tokens.end_all_of(change.object_id)
 
     def after_purge(self) -> None:
-        fetch("DELETE FROM objects_session", (), prepare=True)
+        tokens.end_all()
 
     def error_for(self, constraint: str) -> ServiceError | None:
         if constraint == "objects_user_username_unique":
@@ -212,18 +211,12 @@ def _check_new_names(fields: Mapping[str, Any], before: Mapping[str, Json]) -> N
 def _keep_keys(change: UserChange) -> None:
     """Store the keys of a new name and address. A taken one violates the unique constraint."""
     before = change.before or {}
-    for name, statement in _KEEP_KEY.items():
+    names: tuple[Literal["username", "email"], ...] = ("username", "email")
+    for name in names:
         if name in change.fields and (change.creating or change.fields[name] != before.get(name)):
             value = change.fields[name]
             key = name_key(value) if isinstance(value, str) else None
-            fetch(statement, {"key": key, "user_id": change.object_id}, prepare=True)
-
-
-# SQL: every sign-up runs them, between other statements of the store.
-_KEEP_KEY: Final = {
-    "username": "UPDATE objects_user SET username_key = %(key)s WHERE object_id = %(user_id)s",
-    "email": "UPDATE objects_user SET email_key = %(key)s WHERE object_id = %(user_id)s",
-}
+            rows.store_account_key(change.object_id, name, key)
 
 
 # -- authData -------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import msgspec
 
@@ -22,34 +23,45 @@ class SessionPermit:
     installation_id: str | None
 
 
+_END_EARLIER: Final = """
+DELETE FROM objects_session WHERE "user" = %(user_id)s AND installation_id = %(installation_id)s
+"""
+_CREATE: Final = """
+INSERT INTO objects_session
+    (object_id, created_at, updated_at, read_acl, write_acl, data, "user", installation_id,
+     expires_at, created_with, token_hash)
+SELECT %(session_id)s, t.now, t.now, ARRAY[%(user_id)s::text], ARRAY[%(user_id)s::text],
+       '{}'::jsonb, %(user_id)s::text, %(installation_id)s, %(expires_at)s,
+       %(created_with)s::jsonb, decode(%(token_hash)s, 'hex')
+FROM (SELECT date_trunc('milliseconds', statement_timestamp()) AS now) t
+"""
+_GIVE_TOKEN: Final = """
+UPDATE objects_session SET token_hash = decode(%(token_hash)s, 'hex')
+WHERE object_id = %(session_id)s AND "user" = %(user_id)s
+"""
+
+
 def create(permit: SessionPermit) -> str:
     """Create the session and return its token, which isn't stored.
 
     A user has one session per installation: an earlier one is deleted.
     """
-    user_id, installation_id = permit.user_id, permit.installation_id
-    if installation_id is not None:
-        fetch(
-            'DELETE FROM objects_session WHERE "user" = %s AND installation_id = %s',
-            (user_id, installation_id),
-            prepare=True,
-        )
+    if permit.installation_id is not None:
+        params = {"user_id": permit.user_id, "installation_id": permit.installation_id}
+        fetch(_END_EARLIER, params, prepare=True)
     token = new_token()
     fetch(
-        "INSERT INTO objects_session (object_id, created_at, updated_at, read_acl, write_acl,"
-        ' data, "user", installation_id, expires_at, created_with, token_hash)'
-        " SELECT %s, t.now, t.now, %s, %s, '{}'::jsonb, %s, %s, %s, %s::jsonb, decode(%s, 'hex')"
-        " FROM (SELECT date_trunc('milliseconds', statement_timestamp()) AS now) t",
-        (
-            new_object_id(),
-            [user_id],
-            [user_id],
-            user_id,
-            installation_id,
-            wire_time(expiry()),
-            msgspec.json.encode(created_with(permit.action, permit.provider)).decode(),
-            token_hash(token),
-        ),
+        _CREATE,
+        {
+            "session_id": new_object_id(),
+            "user_id": permit.user_id,
+            "installation_id": permit.installation_id,
+            "expires_at": wire_time(expiry()),
+            "created_with": msgspec.json.encode(
+                created_with(permit.action, permit.provider)
+            ).decode(),
+            "token_hash": token_hash(token),
+        },
         prepare=True,
     )
     return token
@@ -58,10 +70,10 @@ def create(permit: SessionPermit) -> str:
 def give_token(session_id: str, permit: SessionPermit) -> str:
     """Set and return the token of a stored ``_Session`` object, if it is the admitted user's."""
     token = new_token()
-    fetch(
-        "UPDATE objects_session SET token_hash = decode(%s, 'hex')"
-        ' WHERE object_id = %s AND "user" = %s',
-        (token_hash(token), session_id, permit.user_id),
-        prepare=True,
-    )
+    params = {
+        "token_hash": token_hash(token),
+        "session_id": session_id,
+        "user_id": permit.user_id,
+    }
+    fetch(_GIVE_TOKEN, params, prepare=True)
     return token

@@ -30,10 +30,11 @@ from backend.kernel.principal import Principal
 from backend.settings.conf import service_settings
 from objects import triggers
 from objects.core.names import USER
-from objects.database.statements import Row, fetch
 from objects.triggers import Event, Occasion
+from objects.users import rows
 from objects.users.accounts import passwords, second_factor
 from objects.users.accounts.owner_view import account_of
+from objects.users.rows import Account
 from objects.users.sessions import creation
 from objects.users.sessions.creation import SessionPermit
 
@@ -97,18 +98,6 @@ NEW_PASSWORD: Final = Way("login")
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
-    """The fields of a user that the conditions depend on."""
-
-    user_id: str
-    has_address: bool
-    address_is_verified: bool
-    is_closed: bool
-    encoded: str | None
-    password_changed_at: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class Examined:
     """A caller that meets the conditions of a way, including the second factor."""
 
@@ -117,27 +106,8 @@ class Examined:
     way: Way
 
 
-ACCOUNT: Final = """
-SELECT u.object_id, u.email IS NOT NULL, COALESCE(u.email_verified, false),
-       COALESCE(cardinality(u.read_acl) = 0 AND cardinality(u.write_acl) = 0, false),
-       p.encoded, p.changed_at::text
-FROM objects_user u LEFT JOIN objects_password p ON p.user_id = u.object_id
-"""
-_BY_ID = f"{ACCOUNT} WHERE u.object_id = %s"
-
-
-def account_in(rows: list[Row]) -> Account | None:
-    """Return the account from the rows of a statement that begins with ``ACCOUNT``, or None."""
-    if not rows:
-        return None
-    user_id, has_address, is_verified, is_closed, encoded, changed_at = rows[0]
-    return Account(
-        user_id, has_address == "t", is_verified == "t", is_closed == "t", encoded, changed_at
-    )
-
-
 def _account(user_id: str) -> Account:
-    account = account_in(fetch(_BY_ID, (user_id,), prepare=True))
+    account = rows.account_of_id(user_id)
     if account is None:
         raise ObjectNotFound("user not found")
     return account
@@ -154,8 +124,7 @@ def lock(user_id: str) -> None:
     Starting a session and changing an account both lock the user's row first, so a session can't
     outlive a change that ends all sessions. Raises ``ObjectNotFound``.
     """
-    statement = "SELECT FROM objects_user WHERE object_id = %s FOR KEY SHARE"
-    if not fetch(statement, (user_id,), prepare=True):
+    if not rows.lock_account(user_id):
         raise ObjectNotFound("user not found")
 
 

@@ -19,7 +19,7 @@ from backend.kernel.errors import InvalidSessionToken
 from backend.kernel.json_types import Json
 from backend.settings.conf import service_settings
 from objects.core.values import wire_time
-from objects.database.statements import fetch, fetch_rows
+from objects.database.statements import fetch, fetch_rows, fetch_value
 from objects.users import roles
 
 _TOKEN = re.compile(r"r:[0-9a-f]{32}\Z")
@@ -155,3 +155,36 @@ def end_all_of(user_id: str) -> None:
     fetch(
         'DELETE FROM objects_session WHERE "user" = %(user_id)s', {"user_id": user_id}, prepare=True
     )
+
+
+def end_all() -> None:
+    """End all sessions of all users."""
+    fetch("DELETE FROM objects_session", {}, prepare=True)
+
+
+# -- Expired sessions -----------------------------------------------------------------------------
+
+_REMOVE_EXPIRED: Final = """
+DELETE FROM objects_session WHERE object_id = ANY (
+    SELECT object_id FROM objects_session WHERE expires_at < statement_timestamp()
+    LIMIT %(most)s FOR UPDATE SKIP LOCKED)
+RETURNING 1
+"""
+_COUNT_EXPIRED: Final = """
+SELECT count(*) FROM objects_session
+WHERE expires_at < statement_timestamp() - %(seconds)s * interval '1 second'
+"""
+
+
+def remove_expired(most: int) -> int:
+    """Remove up to so many expired sessions; return how many there were.
+
+    It may run several times at once.
+    """
+    return len(fetch(_REMOVE_EXPIRED, {"most": most}, prepare=False))
+
+
+def count_expired(age: timedelta) -> int:
+    """Return the number of sessions that expired at least so long ago."""
+    params = {"seconds": age.total_seconds()}
+    return fetch_value(int, _COUNT_EXPIRED, params, prepare=False) or 0

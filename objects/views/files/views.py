@@ -117,7 +117,7 @@ class FileView(ServiceView):
     @describes(
         "removeFile",
         "Remove a file",
-        response=EmptyAnswer,
+        response=answer("The file was removed.", EmptyAnswer),
         requires=Requires.MASTER_KEY,
         method="delete",
     )
@@ -253,7 +253,11 @@ class FileMetadataView(ServiceView):
 
     tag = "Files"
 
-    @describes("describeFile", "What is known about a file", response=FileDescription)
+    @describes(
+        "describeFile",
+        "What is known about a file",
+        response=answer("The metadata and tags of the file.", FileDescription),
+    )
     def get(self, call: Call, app_id: str, name: str) -> Answer:
         _check_application(app_id)
         record, signed = service.describe(call.principal, name)

@@ -61,7 +61,7 @@ def first(tmp_path_factory: Any, prepared: str) -> Iterator[Known]:
         instance.has_keys(FIRST_KEYS)
         instance.run("from objects.changes import Reader\nReader().want(['Note', '_User'])")
         with instance.web():
-            known = fill(instance)
+            ids = fill(instance)
         instance.run(
             "from django.contrib.auth.models import User\n"
             "from django_celery_beat.models import IntervalSchedule, PeriodicTask\n"
@@ -80,9 +80,9 @@ def first(tmp_path_factory: Any, prepared: str) -> Iterator[Known]:
             "builds._create(table, name, fields)\n"
             "assert builds.put_to_use('Note', row)\n"
         )
-        known.archive = Path(instance.do("backup", folder / "out").strip())
-        known.bare = Path(instance.do("backup", folder / "bare.tar", "--without-keys").strip())
-        yield known
+        ids.archive = Path(instance.do("backup", folder / "out").strip())
+        ids.bare = Path(instance.do("backup", folder / "bare.tar", "--without-keys").strip())
+        yield ids
 
 
 def fill(instance: Instance) -> Known:
@@ -171,8 +171,8 @@ def check_all(first: Known, restored: Instance) -> None:
     with restored.web():
         note = ask("GET", f"/classes/Note/{first.note}?include=author")
         assert (note["text"], note["author"]["name"]) == ('hällo \\ "world"', "Ann")
-        found = ask("GET", "/classes/Author?where=" + related(first.note))["results"]
-        assert [each["name"] for each in found] == ["Ann"]
+        results = ask("GET", "/classes/Author?where=" + related(first.note))["results"]
+        assert [each["name"] for each in results] == ["Ann"]
         assert set(ask("GET", "/schemas/Note")["indexes"]) >= {"by_stars", "one_text"}
         twice = restored.call("POST", "/classes/Note", {"text": note["text"]})
         assert twice.json["code"] == 137
@@ -233,7 +233,7 @@ def test_an_empty_instance_becomes_the_one_that_was_backed_up(first, empty):
     assert empty.keys == FIRST_KEYS
     assert stat.S_IMODE((empty.data / "keys.env").stat().st_mode) == 0o600
     check_commands(empty)
-    # Who was told events by the one must not go on by their numbers at the other.
+    # Numbers of events of the one instance must not be resumed at the other.
     assert epoch(first.instance) != epoch(empty)
     check_all(first, empty)
 
@@ -245,7 +245,7 @@ def test_changes_are_captured_in_a_restored_instance_and_none_of_before_are_ther
     empty.do("restore", first.archive)
     with psycopg.connect(empty.database) as rows:
         assert rows.execute("SELECT FROM objects_interest, objects_change").fetchone() is None
-    told = empty.run(
+    output = empty.run(
         "from backend.kernel.principal import MASTER\n"
         "from objects import service\n"
         "from objects.changes import Reader\n"
@@ -255,13 +255,13 @@ def test_changes_are_captured_in_a_restored_instance_and_none_of_before_are_ther
         "    service.create(MASTER, name, {'text': f'of {name}'})\n"
         "print([(c.table.class_name, c.after.object()['text']) for c in reader.read().changes])"
     )
-    assert told == "[('Note', 'of Note'), ('New', 'of New')]"
+    assert output == "[('Note', 'of Note'), ('New', 'of New')]"
 
 
 @pytest.mark.slow
 def test_an_instance_may_keep_its_own_keys(first, fresh):
-    said = fresh.do("restore", first.archive, "--without-keys")
-    assert "stored secrets can't be read" not in said
+    output = fresh.do("restore", first.archive, "--without-keys")
+    assert "stored secrets can't be read" not in output
     assert fresh.keys == OTHER_KEYS
     check_all(first, fresh)
 
@@ -286,8 +286,8 @@ def test_a_password_file_stays_only_while_its_password_is_valid(first, fresh):
 def test_without_the_old_secret_key_second_factors_can_t_be_read_until_it_is_a_fallback(
     first, empty
 ):
-    said = empty.do("restore", first.bare)
-    assert "1 stored secrets can't be read" in said
+    output = empty.do("restore", first.bare)
+    assert "1 stored secrets can't be read" in output
     assert empty.keys == OTHER_KEYS
     empty.has_keys(OTHER_KEYS | {"SECRET_KEY_FALLBACKS": FIRST_KEYS["SECRET_KEY"]})
     check_all(first, empty)
@@ -298,8 +298,8 @@ def test_a_data_folder_that_can_t_keep_keys_is_found_before_anything_is_touched(
     (empty.data / "keys.env").unlink()
     empty.data.rmdir()
     empty.data.write_text("a file, not a folder")
-    said = empty.refused("restore", first.archive, **OTHER_KEYS)
-    assert "The instance is as before" in said
+    message = empty.refused("restore", first.archive, **OTHER_KEYS)
+    assert "The instance is as before" in message
     empty.data.unlink()
     empty.do("restore", first.archive, **OTHER_KEYS)
     assert stat.S_IMODE(empty.data.stat().st_mode) == 0o700
@@ -307,8 +307,8 @@ def test_a_data_folder_that_can_t_keep_keys_is_found_before_anything_is_touched(
 
 @pytest.mark.slow
 def test_keys_that_the_environment_has_stay_and_are_named(first, empty):
-    said = empty.do("restore", first.archive, MASTER_KEY="of-the-environment", APP_ID="first-app")
-    assert "change them there: MASTER_KEY." in said
+    output = empty.do("restore", first.archive, MASTER_KEY="of-the-environment", APP_ID="first-app")
+    assert "change them there: MASTER_KEY." in output
     assert empty.keys == FIRST_KEYS | {
         "MASTER_KEY": OTHER_KEYS["MASTER_KEY"],
         "APP_ID": OTHER_KEYS["APP_ID"],
@@ -323,9 +323,9 @@ def test_an_instance_with_contents_is_only_given_up_when_told_to(first, fresh, t
         version = fresh.run(
             "from objects.definitions import registry; print(registry.find('Mine').version)"
         )
-    said = fresh.refused("restore", first.archive)
-    assert "isn't empty" in said
-    assert "objects_file (1)" in said
+    message = fresh.refused("restore", first.archive)
+    assert "isn't empty" in message
+    assert "objects_file (1)" in message
     with fresh.web():
         assert len(fresh.ask("GET", "/classes/Mine")["results"]) == 1
     fresh.do("restore", first.archive, "--overwrite")
@@ -346,8 +346,8 @@ def test_a_process_that_runs_meanwhile_sees_the_restored_classes(first, fresh):
         fresh.ask("POST", "/classes/Note", {"other": 1})
         assert fresh.call("GET", "/classes/Note?where={%22stars%22:5}").json["results"] == []
         fresh.do("restore", first.archive, "--overwrite")
-        found = fresh.ask("GET", "/classes/Note?where={%22stars%22:{%22$gt%22:4}}")["results"]
-        assert [note["objectId"] for note in found] == [first.note]
+        results = fresh.ask("GET", "/classes/Note?where={%22stars%22:{%22$gt%22:4}}")["results"]
+        assert [note["objectId"] for note in results] == [first.note]
 
 
 @pytest.mark.slow
@@ -361,9 +361,9 @@ def test_what_fails_in_the_middle_leaves_the_instance_as_it_was(first, fresh, tm
     with Archive(first.archive) as archive:
         tables = archive.manifest.tables
     rewrite(first.archive, wrong, tables={**tables, "objects_user": tables["objects_user"] + 1})
-    said = fresh.refused("restore", wrong, "--overwrite")
-    assert "it is as before" in said
-    assert 'objects_user" has 2 rows instead of 3' in said
+    message = fresh.refused("restore", wrong, "--overwrite")
+    assert "it is as before" in message
+    assert 'objects_user" has 2 rows instead of 3' in message
     with fresh.web():
         assert len(fresh.ask("GET", "/classes/Mine")["results"]) == 1
     assert not [path for path in (fresh.data / "files").rglob("*") if path.is_file()]
@@ -434,17 +434,17 @@ def test_damage_is_found_before_anything_is_touched(first, empty, tmp_path, wher
 
 def tables_of(instance: Instance) -> list[str]:
     with psycopg.connect(instance.database) as rows:
-        found = rows.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
-        return [name for (name,) in found]
+        results = rows.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
+        return [name for (name,) in results]
 
 
 def test_an_archive_that_was_cut_off_is_incomplete(first, tmp_path):
     broken = tmp_path / "broken.tar"
-    whole = first.archive.read_bytes()
-    for length in (0, 100, len(whole) // 2, len(whole) - 20_000):
-        broken.write_bytes(whole[:length])
-        said = verify(broken)
-        assert "no archive" in said or "damaged" in said
+    content = first.archive.read_bytes()
+    for length in (0, 100, len(content) // 2, len(content) - 20_000):
+        broken.write_bytes(content[:length])
+        report = verify(broken)
+        assert "no archive" in report or "damaged" in report
 
 
 @pytest.mark.slow

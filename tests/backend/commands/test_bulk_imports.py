@@ -102,15 +102,17 @@ def outcome(body: dict[str, Any], object_id: str) -> str | None:
 
 def contents(master: Api) -> list[dict[str, Any]]:
     """All objects without their times, and the members of their relations."""
-    found = master.results("Like", order="objectId", limit=1000)
-    for obj in found:
+    results = master.results("Like", order="objectId", limit=1000)
+    for obj in results:
         del obj["createdAt"], obj["updatedAt"]
         for name, value in obj.items():
             if isinstance(value, dict) and value.get("__type") == "Relation":
                 owner = {"__type": "Pointer", "className": "Like", "objectId": obj["objectId"]}
                 related = {"$relatedTo": {"object": owner, "key": name}}
-                obj[name] = [one["objectId"] for one in master.results("Other", where=related)]
-    return found
+                obj[name] = [
+                    result["objectId"] for result in master.results("Other", where=related)
+                ]
+    return results
 
 
 def schema(master: Api) -> dict[str, Any]:
@@ -141,8 +143,10 @@ def test_in_bulk_objects_errors_and_fields_are_those_of_one_after_the_other(
         for object_id, body in zip(ids, BODIES, strict=True)
     ]
     path = write("rows.ndjson", rows)
-    told = run("import_objects", "Like", str(path), "--on-error=skip", f"--batch-size={batch_size}")
-    assert told.err.splitlines() == [
+    output = run(
+        "import_objects", "Like", str(path), "--on-error=skip", f"--batch-size={batch_size}"
+    )
+    assert output.err.splitlines() == [
         f"{path}:{line}: {error}" for line, error in enumerate(expected, 1) if error
     ]
     assert contents(master) == one_by_one
@@ -158,9 +162,9 @@ def test_taken_values_stop_an_import_right_before_them(master, write):
     with pytest.raises(CommandError, match="7 objects are stored, 0 rows"):
         run("import_objects", "Thing", str(path))
     assert len(master.results("Thing")) == 8
-    told = run("import_objects", "Thing", str(path), "--resume", "--on-error=skip")
-    assert told.out == "Thing: 11 objects stored, 1 rows left out\n"
-    assert told.err.startswith(f"{path}:8: A duplicate value")
+    output = run("import_objects", "Thing", str(path), "--resume", "--on-error=skip")
+    assert output.out == "Thing: 11 objects stored, 1 rows left out\n"
+    assert output.err.startswith(f"{path}:8: A duplicate value")
 
 
 @pytest.mark.django_db
@@ -171,9 +175,16 @@ def test_a_file_imported_twice_reports_each_id_that_is_taken(master, write):
         "more.ndjson",
         [{"objectId": f"o{number}", "n": number} for number in [25, *range(15, 25), 24]],
     )
-    told = run("import_objects", "Thing", str(more), "--on-error=skip")
-    assert [line.split(":")[1] for line in told.err.splitlines()] == ["2", "3", "4", "5", "6", "12"]
-    assert told.out == "Thing: 6 objects stored, 6 rows left out\n"
+    output = run("import_objects", "Thing", str(more), "--on-error=skip")
+    assert [line.split(":")[1] for line in output.err.splitlines()] == [
+        "2",
+        "3",
+        "4",
+        "5",
+        "6",
+        "12",
+    ]
+    assert output.out == "Thing: 6 objects stored, 6 rows left out\n"
     with pytest.raises(CommandError, match="0 objects are stored"):
         run("import_objects", "Thing", str(path))
 
@@ -188,8 +199,8 @@ def test_a_batch_that_was_committed_right_before_a_crash_is_known(master, write)
     # The transaction of the second batch has noted it; the process died before the file did.
     counts = {"rows": 4, "stored": 4, "refused": 0, "updated_at": "2026-01-01T00:00:00Z"}
     ImportProgress.objects.create(key=checkpoint.key, **counts)
-    told = run("import_objects", "Thing", str(path), "--resume", "--batch-size=2")
-    assert (told.out, told.err) == ("Thing: 6 objects stored, 0 rows left out\n", "")
+    output = run("import_objects", "Thing", str(path), "--resume", "--batch-size=2")
+    assert (output.out, output.err) == ("Thing: 6 objects stored, 0 rows left out\n", "")
     assert not ImportProgress.objects.exists()
 
 
@@ -245,16 +256,16 @@ def test_a_class_removed_meanwhile_is_made_again(master, tmp_path):
     rows = Rows(tmp_path / "state", 30)
     rows.run(remove)
     assert rows.reported == []
-    assert [found["n"] for found in master.results("Thing", order="n")] == [*range(11, 31)]
+    assert [result["n"] for result in master.results("Thing", order="n")] == [*range(11, 31)]
 
 
 @pytest.mark.django_db
 def test_a_trigger_added_meanwhile_is_called_for_the_rows_after_it(master, tmp_path):
-    seen: list[Any] = []
+    observed: list[Any] = []
 
     def called(occasion: triggers.Occasion) -> None:
         assert occasion.object is not None
-        seen.append(occasion.object["n"])
+        observed.append(occasion.object["n"])
         if occasion.object["n"] == 15:
             raise DuplicateValue("no fifteen")
 
@@ -263,7 +274,7 @@ def test_a_trigger_added_meanwhile_is_called_for_the_rows_after_it(master, tmp_p
         rows.run(lambda: triggers.register("before_save", ClassName("Thing"), called))
     finally:
         triggers.unregister("before_save", ClassName("Thing"), called)
-    assert {*seen} == {*range(11, 31)}
+    assert {*observed} == {*range(11, 31)}
     assert rows.reported == [(15, "no fifteen")]
     assert len(master.results("Thing")) == 29
     assert not triggers.has(ClassName("Thing"), "before_save")
@@ -275,10 +286,10 @@ def test_what_is_read_ahead_comes_in_order_and_its_error_at_its_place():
         yield from range(100)
         raise ValueError("broken")
 
-    found: list[int] = []
+    observed: list[int] = []
     with ahead(made(), 2) as items, pytest.raises(ValueError, match="broken"):
-        found.extend(items)
-    assert found == [*range(100)]
+        observed.extend(items)
+    assert observed == [*range(100)]
 
 
 def test_reading_ahead_ends_with_its_block():
@@ -295,8 +306,8 @@ def test_an_import_killed_again_and_again_stores_each_row_once(prepared, tmp_pat
     path = tmp_path / "rows.ndjson"
     with path.open("w") as file:
         for number in range(rows):
-            given = {"objectId": f"o{number}"} if ids == "given" else {}
-            file.write(f"{json.dumps({**given, 'n': number, 'text': 'x' * 200})}\n")
+            value = {"objectId": f"o{number}"} if ids == "given" else {}
+            file.write(f"{json.dumps({**value, 'n': number, 'text': 'x' * 200})}\n")
     with new_database("killed", like=prepared) as url:
         instance = Instance(tmp_path / "data", url)
         instance.has_keys(FIRST_KEYS)

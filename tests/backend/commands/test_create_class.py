@@ -29,8 +29,8 @@ GAME = (
 
 @pytest.mark.django_db(transaction=True)
 def test_a_class_is_made_with_fields_permissions_and_indexes(master, client):
-    told = run(*GAME, "--clp", json.dumps({"find": {"*": True}, "create": {}}))
-    assert told.out == "created: Game\n"
+    output = run(*GAME, "--clp", json.dumps({"find": {"*": True}, "create": {}}))
+    assert output.out == "created: Game\n"
     schema = master.get("/schemas/Game").json
     assert schema["fields"]["title"] == {"type": "String", "required": True}
     assert schema["fields"]["owner"] == {"type": "Pointer", "targetClass": "_User"}
@@ -82,7 +82,7 @@ def test_running_it_again_names_what_differs(db, options, differs):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["1Game"], "1Game"),
         (["_Mine"], "_Mine"),
@@ -99,7 +99,7 @@ def test_running_it_again_names_what_differs(db, options, differs):
         (["Game", "--field=score:Number", "--index=score:fulltext"], "expected"),
     ],
 )
-def test_what_is_wrong_is_named_and_nothing_is_made(master, arguments, said):
-    with pytest.raises(CommandError, match=said):
+def test_what_is_wrong_is_named_and_nothing_is_made(master, arguments, message):
+    with pytest.raises(CommandError, match=message):
         run("create_class", *arguments)
     assert master.get("/schemas/Game").status == 400

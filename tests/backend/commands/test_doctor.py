@@ -59,7 +59,7 @@ def fit(settings, tmp_path: Path) -> Any:
 def findings(name: str) -> list[tuple[str, str, str]]:
     """Level, text and advice of what one check finds."""
     outcome = next(each for each in doctor.run_all() if each.check == name)
-    return [(found.level, found.said, found.advice) for found in outcome.findings]
+    return [(finding.level, finding.said, finding.advice) for finding in outcome.findings]
 
 
 def levels(name: str) -> set[str]:
@@ -84,20 +84,25 @@ def alive() -> Iterator[Any]:
 def test_every_failure_and_warning_says_what_to_do(settings):
     settings.DEBUG = True
     for outcome in doctor.run_all():
-        for found in outcome.findings:
-            assert found.said
-            assert found.advice or found.level in ("ok", "skipped"), found
+        for finding in outcome.findings:
+            assert finding.said
+            assert finding.advice or finding.level in ("ok", "skipped"), finding
 
 
 def test_a_healthy_instance_has_no_failures_and_status_0(alive, settings):
     # The test run's own engines are fast, not durable.
     with without("database settings"):
-        told = run("doctor", "--json")
-    said = json.loads(told.out)
-    bad = [each for each in said["checks"] for one in each["findings"] if one["level"] == "fail"]
+        output = run("doctor", "--json")
+    document = json.loads(output.out)
+    bad = [
+        each
+        for each in document["checks"]
+        for finding in each["findings"]
+        if finding["level"] == "fail"
+    ]
     assert bad == []
-    assert said["status"] in ("ok", "warn")
-    assert {each["check"] for each in said["checks"]} >= {
+    assert document["status"] in ("ok", "warn")
+    assert {each["check"] for each in document["checks"]} >= {
         "keys", "settings", "database", "migrations", "redis", "disk", "file storage", "clock",
         "processes", "indexes", "stored secrets", "expired rows", "files", "maintenance mode",
     }  # fmt: skip
@@ -124,7 +129,7 @@ def test_a_failure_is_status_1_and_shown_with_its_advice(settings):
 
 
 @pytest.mark.parametrize(
-    ("changed", "level", "said"),
+    ("changed", "level", "message"),
     [
         ({"MASTER_KEY": "short"}, "fail", "MASTER_KEY can be guessed"),
         ({"MASTER_KEY": "a" * 40}, "fail", "different characters"),
@@ -134,13 +139,13 @@ def test_a_failure_is_status_1_and_shown_with_its_advice(settings):
         ({"FORMER_KEYS": {"MASTER_KEY": (("an-old-one", 1.0),)}}, "warn", "time is over"),
     ],
 )
-def test_weak_keys_are_named_and_never_shown(settings, changed, level, said):
+def test_weak_keys_are_named_and_never_shown(settings, changed, level, message):
     with override_settings(SERVICE={**settings.SERVICE, **changed}):
-        found = findings("keys")
-    assert any(one[0] == level and said in one[1] for one in found), found
+        results = findings("keys")
+    assert any(finding[0] == level and message in finding[1] for finding in results), results
     for value in changed.values():
         if isinstance(value, str):
-            assert value not in json.dumps(found)
+            assert value not in json.dumps(results)
 
 
 def test_a_former_secret_key_in_use_is_told(settings):
@@ -154,9 +159,9 @@ def test_settings_that_are_unfit_for_production_are_told(settings):
     settings.PUBLIC_URL = "http://api.example.org"
     settings.EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"
     settings.SERVICE = {**settings.SERVICE, "MASTER_KEY_IPS": ("0.0.0.0/0",)}
-    said = " ".join(one[1] for one in findings("settings"))
+    text = " ".join(finding[1] for finding in findings("settings"))
     for word in ("any address", "isn't an https address", "Mail is printed", "isn't in ALLOWED"):
-        assert word in said
+        assert word in text
 
 
 def test_a_server_that_loses_data_is_a_failure():
@@ -219,9 +224,9 @@ def test_classes_that_are_full_of_fields_are_told(db):
 
     assert levels("fields of classes") == {"ok"}
     service.create(MASTER, "Wide", {f"f{n}": n for n in range(1_700)})
-    ((level, said, advice),) = findings("fields of classes")
+    ((level, finding, advice),) = findings("fields of classes")
     assert level == "warn"
-    assert "Wide has 1,700 of the 2,000 fields" in said
+    assert "Wide has 1,700 of the 2,000 fields" in finding
     assert "addField" in advice
 
 
@@ -233,9 +238,9 @@ def test_classes_that_clients_have_filled_with_fields_are_reported(db):
     classes.create(MASTER, "Crowded", {})
     for part in range(3):
         service.create(CLIENT, "Crowded", {f"f{part}_{n}": n for n in range(90)})
-    ((level, said, advice),) = findings("fields of classes")
+    ((level, finding, advice),) = findings("fields of classes")
     assert level == "warn"
-    assert "Crowded has 270 of the 300 fields that clients can add" in said
+    assert "Crowded has 270 of the 300 fields that clients can add" in finding
     assert "addField" in advice
 
 
@@ -249,13 +254,13 @@ def test_tables_that_live_queries_hear_nothing_of_are_told(db):
     assert levels("captured changes") == {"ok"}
     table = registry.find("Game").storage
     fetch(f"ALTER TABLE {table} DISABLE TRIGGER objects_change", (), prepare=False)
-    ((level, said, advice),) = findings("captured changes")
+    ((level, finding, advice),) = findings("captured changes")
     assert level == "fail"
-    assert f"1 tables, first {table.strip(chr(34))}" in said
+    assert f"1 tables, first {table.strip(chr(34))}" in finding
     assert "objects_change" in advice
     fetch("DROP TRIGGER objects_change_update ON objects_session", (), prepare=False)
-    ((_, said, _),) = findings("captured changes")
-    assert "2 tables" in said
+    ((_, finding, _),) = findings("captured changes")
+    assert "2 tables" in finding
 
 
 def test_processes_that_are_silent_are_told(alive):
@@ -322,10 +327,10 @@ def test_maintenance_mode_is_told(db):
 
 def test_a_clock_is_compared_with_the_database_and_the_public_address(other, settings):
     settings.PUBLIC_URL = f"http://127.0.0.1:{other.port}"
-    found = findings("clock")
-    assert [one[0] for one in found] == ["ok", "ok"], found
+    results = findings("clock")
+    assert [finding[0] for finding in results] == ["ok", "ok"], results
     settings.PUBLIC_URL = "http://127.0.0.1:9"
-    assert [one[0] for one in findings("clock")] == ["ok", "warn"]
+    assert [finding[0] for finding in findings("clock")] == ["ok", "warn"]
 
 
 def test_indexes_that_could_not_be_built_are_named_and_those_that_were_not_worth_it_are_not():
@@ -348,8 +353,8 @@ def test_indexes_that_could_not_be_built_are_named_and_those_that_were_not_worth
     failed(1, timezone.now())
     assert findings("learned indexes")[0][0] == "ok"
     failed(2, None)
-    ((level, said, advice),) = findings("learned indexes")
-    assert (level, "field2: the disk is full" in said) == ("warn", True)
+    ((level, finding, advice),) = findings("learned indexes")
+    assert (level, "field2: the disk is full" in finding) == ("warn", True)
     assert "script/manage indexes" in advice
 
 

@@ -31,10 +31,10 @@ RICH = {
 def contents(api: Api, class_name: str) -> dict[str, dict[str, object]]:
     """All objects by their ids, without the times that the service sets."""
     return {
-        found["objectId"]: {
-            name: value for name, value in found.items() if name not in ("createdAt", "updatedAt")
+        result["objectId"]: {
+            name: value for name, value in result.items() if name not in ("createdAt", "updatedAt")
         }
-        for found in api.results(class_name, limit=1000)
+        for result in api.results(class_name, limit=1000)
     }
 
 
@@ -44,8 +44,8 @@ def test_a_round_trip_gives_the_same_objects(master, tmp_path, ending):
     master.make("Thing", text="only this")
     before = contents(master, "Thing")
     path = tmp_path / f"things.{ending}"
-    told = run("export_objects", "Thing", str(path))
-    assert told.err == "Thing: 2 objects written\n"
+    output = run("export_objects", "Thing", str(path))
+    assert output.err == "Thing: 2 objects written\n"
     assert master.delete("/purge/Thing").status == 200
     run("import_objects", "Thing", str(path))
     assert contents(master, "Thing") == before
@@ -90,12 +90,12 @@ def test_a_failed_export_leaves_the_older_file_as_it_was(master, tmp_path):
     path.write_text("older")
     with pytest.raises(CommandError, match=r"where"):
         run("export_objects", "Thing", str(path), '--where={"n": {"$what": 2}}')
-    assert [found.name for found in tmp_path.iterdir()] == ["things.json"]
+    assert [results.name for results in tmp_path.iterdir()] == ["things.json"]
     assert path.read_text() == "older"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["Missing", "x.json"], "there is no class Missing"),
         (["Thing", "x.txt"], "--format"),
@@ -103,8 +103,8 @@ def test_a_failed_export_leaves_the_older_file_as_it_was(master, tmp_path):
         (["Thing", "no/such/folder/x.json"], "No such file"),
     ],
 )
-def test_what_can_t_be_exported_is_one_sentence(master, tmp_path, monkeypatch, arguments, said):
+def test_what_can_t_be_exported_is_one_sentence(master, tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     master.make("Thing", n=1)
-    with pytest.raises(CommandError, match=said):
+    with pytest.raises(CommandError, match=message):
         run("export_objects", *arguments)

@@ -1,4 +1,4 @@
-"""``manage.py import_objects``: every row arrives once, and those that can't are told."""
+"""``manage.py import_objects``: every row arrives once, and those that can't are reported."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ pytestmark = pytest.mark.django_db
 
 def stored(master: Api, class_name: str, field: str) -> list[object]:
     """The values of a field of all objects, in their order."""
-    return [found.get(field) for found in master.results(class_name, order=field, limit=1000)]
+    return [result.get(field) for result in master.results(class_name, order=field, limit=1000)]
 
 
 @pytest.mark.parametrize("name", ["rows.ndjson", "rows.json"])
 def test_rows_become_objects_of_a_new_class(master, write, name):
     path = write(name, [{"n": 1, "tags": ["a"]}, {"n": 2, "tags": []}])
-    told = run("import_objects", "Thing", str(path))
-    assert told.out == "Thing: 2 objects stored, 0 rows left out\n"
-    assert told.err == ""
+    output = run("import_objects", "Thing", str(path))
+    assert output.out == "Thing: 2 objects stored, 0 rows left out\n"
+    assert output.err == ""
     assert stored(master, "Thing", "n") == [1, 2]
     assert not path.with_name(f"{name}.import.json").exists()
 
@@ -34,8 +34,8 @@ def test_rows_become_objects_of_a_new_class(master, write, name):
 def test_a_csv_file_is_read_with_types_that_fit_all_rows(master, write):
     path = write("rows.csv", "name,score,zip,open\nA,1,08001,true\nB,2.5,9000,false\nC,,1,true\n")
     run("import_objects", "Place", str(path))
-    found = master.results("Place", order="name", keys="name,score,zip,open")
-    assert [(f["name"], f.get("score"), f["zip"], f["open"]) for f in found] == [
+    results = master.results("Place", order="name", keys="name,score,zip,open")
+    assert [(f["name"], f.get("score"), f["zip"], f["open"]) for f in results] == [
         ("A", 1, "08001", True),
         ("B", 2.5, "9000", False),
         ("C", None, "1", True),
@@ -69,20 +69,20 @@ def test_options_convert_rename_and_combine(master, write):
         "--geopoint=place=lat,lng",
         "--ignore=junk",
     )
-    (found,) = master.results("Movie")
-    assert found["usTitle"] == "1984"
-    assert found["releaseDate"] == {"__type": "Date", "iso": "1998-06-12T00:00:00.000Z"}
-    assert found["place"] == {"__type": "GeoPoint", "latitude": 47.4, "longitude": 8.5}
-    assert found["owner"] == {"__type": "Pointer", "className": "Person", "objectId": "abc"}
-    assert "junk" not in found
+    (result,) = master.results("Movie")
+    assert result["usTitle"] == "1984"
+    assert result["releaseDate"] == {"__type": "Date", "iso": "1998-06-12T00:00:00.000Z"}
+    assert result["place"] == {"__type": "GeoPoint", "latitude": 47.4, "longitude": 8.5}
+    assert result["owner"] == {"__type": "Pointer", "className": "Person", "objectId": "abc"}
+    assert "junk" not in result
 
 
 def test_bad_rows_are_reported_with_their_lines_and_left_out(master, write):
     path = write("rows.ndjson", '{"n":1}\n{"n":"two"}\nnonsense\n{"n":4,"a-b":1}\n{"n":5}\n')
-    told = run("import_objects", "Thing", str(path), "--on-error=skip")
+    output = run("import_objects", "Thing", str(path), "--on-error=skip")
     assert stored(master, "Thing", "n") == [1, 5]
-    assert told.out == "Thing: 2 objects stored, 3 rows left out\n"
-    lines = {int(line.split(":")[1]): line for line in told.err.splitlines()}
+    assert output.out == "Thing: 2 objects stored, 3 rows left out\n"
+    lines = {int(line.split(":")[1]): line for line in output.err.splitlines()}
     assert lines.keys() == {2, 3, 4}
     assert "expected Number but got String" in lines[2]
     assert "malformed JSON" in lines[3]
@@ -99,8 +99,8 @@ def test_a_bad_row_stops_the_import_right_before_it(master, write, bad):
 
 def test_rows_that_are_all_bad_make_no_class(master, write):
     path = write("rows.ndjson", '{"a-b":1}\n{"n":1,"ACL":5}\n')
-    told = run("import_objects", "Thing", str(path), "--on-error=skip")
-    assert told.out == "Thing: 0 objects stored, 2 rows left out\n"
+    output = run("import_objects", "Thing", str(path), "--on-error=skip")
+    assert output.out == "Thing: 0 objects stored, 2 rows left out\n"
     assert master.get("/schemas/Thing").status == 400
 
 
@@ -110,8 +110,8 @@ def test_a_stopped_import_goes_on_behind_what_is_stored(master, write):
         run("import_objects", "Thing", str(path))
     with pytest.raises(CommandError, match="--resume goes on"):
         run("import_objects", "Thing", str(path))
-    told = run("import_objects", "Thing", str(path), "--resume", "--on-error=skip")
-    assert told.out == "Thing: 3 objects stored, 1 rows left out\n"
+    output = run("import_objects", "Thing", str(path), "--resume", "--on-error=skip")
+    assert output.out == "Thing: 3 objects stored, 1 rows left out\n"
     assert stored(master, "Thing", "n") == [1, 2, 4]
 
 
@@ -122,8 +122,8 @@ def test_rows_stored_right_before_a_crash_aren_t_stored_twice(master, write):
     checkpoint.save(path.with_name("rows.ndjson.import.json"))
     for number in range(4):
         service.create(MASTER, "Thing", {"n": number}, object_id=checkpoint.object_id(number))
-    told = run("import_objects", "Thing", str(path), "--resume", "--batch-size=2")
-    assert told.out == "Thing: 6 objects stored, 0 rows left out\n"
+    output = run("import_objects", "Thing", str(path), "--resume", "--batch-size=2")
+    assert output.out == "Thing: 6 objects stored, 0 rows left out\n"
     assert stored(master, "Thing", "n") == [0, 1, 2, 3, 4, 5]
 
 
@@ -139,32 +139,32 @@ def test_a_changed_file_isn_t_resumed(write):
 
 def test_ids_of_rows_are_the_ids_of_objects_and_taken_ones_are_reported(master, write):
     path = write("rows.csv", "code,name\nZRH,Zurich\nGVA,Geneva\nZRH,Again\n")
-    told = run("import_objects", "Airport", str(path), "--id=code", "--on-error=skip")
-    assert {found["objectId"]: found["name"] for found in master.results("Airport")} == {
+    output = run("import_objects", "Airport", str(path), "--id=code", "--on-error=skip")
+    assert {result["objectId"]: result["name"] for result in master.results("Airport")} == {
         "ZRH": "Zurich",
         "GVA": "Geneva",
     }
-    assert ":4: A duplicate value" in told.err
+    assert ":4: A duplicate value" in output.err
 
 
 def test_made_ids_differ_and_can_t_be_guessed_from_the_file(master, write):
     path = write("rows.ndjson", [{"n": number} for number in range(20)])
     run("import_objects", "Thing", str(path))
     run("import_objects", "Thing", str(path))
-    assert len({found["objectId"] for found in master.results("Thing")}) == 40
+    assert len({result["objectId"] for result in master.results("Thing")}) == 40
 
 
 def test_a_check_stores_nothing(master, write):
     path = write("rows.ndjson", '{"n":1}\nnonsense\n{"n":3}\n')
-    told = run("import_objects", "Thing", str(path), "--check", "--on-error=skip")
-    assert told.out == "Thing: 2 objects would be stored, 1 rows left out\n"
+    output = run("import_objects", "Thing", str(path), "--check", "--on-error=skip")
+    assert output.out == "Thing: 2 objects would be stored, 1 rows left out\n"
     assert master.get("/classes/Thing").json["results"] == []
     assert list(path.parent.iterdir()) == [path]
 
 
 def test_an_unusable_file_or_option_is_one_sentence(tmp_path, write):
     path = write("rows.ndjson", '{"n":1}\n')
-    for arguments, said in (
+    for arguments, message in (
         (["Thing", str(tmp_path / "missing.json")], "No such file"),
         (["Thing", str(write("rows.txt", "x"))], "--format"),
         (["a-b", str(path)], "classname"),
@@ -175,7 +175,7 @@ def test_an_unusable_file_or_option_is_one_sentence(tmp_path, write):
         (["Thing", str(path), "--rest=nowhere"], "expected a URL"),
         (["Thing", str(write("broken.json", "[{}"))], "line 1: expected ',' or ']'"),
     ):
-        with pytest.raises(CommandError, match=said):
+        with pytest.raises(CommandError, match=message):
             run("import_objects", *arguments)
 
 
@@ -187,8 +187,8 @@ def address(live_server) -> str:
 @pytest.mark.django_db(transaction=True)
 def test_rows_can_be_stored_over_rest(address, master, write):
     path = write("rows.ndjson", [{"n": number} for number in range(25)])
-    told = run("import_objects", "Thing", str(path), f"--rest={address}", "--batch-size=10")
-    assert told.out == "Thing: 25 objects stored, 0 rows left out\n"
+    output = run("import_objects", "Thing", str(path), f"--rest={address}", "--batch-size=10")
+    assert output.out == "Thing: 25 objects stored, 0 rows left out\n"
     assert stored(master, "Thing", "n") == list(range(25))
 
 

@@ -7,7 +7,7 @@ from django.core.management import CommandError
 
 from objects.learned import shape_counts
 from tests.backend.commands.conftest import run
-from tests.objects.learned.helpers import ask, auto_indexes, make_class
+from tests.objects.learned.large_class import ask, auto_indexes, make_class
 from tests.rest import MASTER, Api
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -12,7 +12,7 @@ def fields(mapping: RowMapping, **row: object) -> dict[str, object]:
     return mapping.apply(row)[1]
 
 
-def one(column: Column, value: object) -> object:
+def mapped(column: Column, value: object) -> object:
     return fields(RowMapping({"f": column}), f=value)["f"]
 
 
@@ -22,7 +22,7 @@ def test_values_without_a_type_are_taken_as_they_are():
 
 
 @pytest.mark.parametrize(
-    ("kind", "given", "wire"),
+    ("kind", "value", "wire"),
     [
         ("String", 7, "7"),
         ("String", True, "true"),
@@ -37,14 +37,14 @@ def test_values_without_a_type_are_taken_as_they_are():
         ("Array", [1], [1]),
     ],
 )
-def test_a_type_converts_what_fits(kind, given, wire):
-    converted = one(Column(kind), given)
+def test_a_type_converts_what_fits(kind, value, wire):
+    converted = mapped(Column(kind), value)
     assert converted == wire
     assert type(converted) is type(wire)
 
 
 @pytest.mark.parametrize(
-    ("kind", "given"),
+    ("kind", "value"),
     [
         ("String", [1]),
         ("Number", "7 apples"),
@@ -61,13 +61,13 @@ def test_a_type_converts_what_fits(kind, given, wire):
         ("Pointer", 5),
     ],
 )
-def test_what_doesnt_fit_is_a_bad_row_that_names_the_field(kind, given):
+def test_what_doesnt_fit_is_a_bad_row_that_names_the_field(kind, value):
     with pytest.raises(BadRow, match=r"^f: "):
-        one(Column(kind, target_class="Person"), given)
+        mapped(Column(kind, target_class="Person"), value)
 
 
 @pytest.mark.parametrize(
-    ("column", "given", "iso"),
+    ("column", "value", "iso"),
     [
         (Column("Date"), "2026-02-03", "2026-02-03T00:00:00.000Z"),
         (Column("Date"), "2026-02-03T04:05:06.789+02:00", "2026-02-03T02:05:06.789Z"),
@@ -75,8 +75,8 @@ def test_what_doesnt_fit_is_a_bad_row_that_names_the_field(kind, given):
         (Column("Date", "%b %d %Y"), "Jun 12 1998", "1998-06-12T00:00:00.000Z"),
     ],
 )
-def test_dates_become_points_in_time_in_utc(column, given, iso):
-    assert one(column, given) == {"__type": "Date", "iso": iso}
+def test_dates_become_points_in_time_in_utc(column, value, iso):
+    assert mapped(column, value) == {"__type": "Date", "iso": iso}
 
 
 def test_a_date_that_isn_t_of_its_format_is_a_bad_row():
@@ -85,7 +85,7 @@ def test_a_date_that_isn_t_of_its_format_is_a_bad_row():
 
 
 def test_a_pointer_is_made_of_an_object_id():
-    assert one(Column("Pointer", target_class="Person"), "abc") == {
+    assert mapped(Column("Pointer", target_class="Person"), "abc") == {
         "__type": "Pointer",
         "className": "Person",
         "objectId": "abc",
@@ -153,13 +153,13 @@ def test_the_id_may_be_in_another_field():
 
 
 def test_a_column_has_the_type_that_all_its_texts_have():
-    found = infer_columns(
+    columns = infer_columns(
         [
             {"n": "1", "zip": "8001", "flag": "true", "at": "2026-01-01T00:00:00Z", "mixed": "1"},
             {"n": "-2.5", "zip": "00501", "flag": "false", "mixed": "x", "late": "3"},
         ]
     )
-    assert {name: column.kind for name, column in found.items()} == {
+    assert {name: column.kind for name, column in columns.items()} == {
         "n": "Number",
         "zip": "String",
         "flag": "Boolean",

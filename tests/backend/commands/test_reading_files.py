@@ -153,5 +153,5 @@ def test_a_line_without_an_end_is_not_read_into_memory(beginning: bytes, file_fo
 
 def test_the_name_of_a_file_tells_its_format(tmp_path):
     names = ("a.ndjson", "a.jsonl", "a.JSON", "a.csv", "a.txt")
-    found = [format_of(tmp_path / name) for name in names]
-    assert found == ["ndjson", "ndjson", "json", "csv", None]
+    formats = [format_of(tmp_path / name) for name in names]
+    assert formats == ["ndjson", "ndjson", "json", "csv", None]

@@ -52,24 +52,24 @@ def test_a_new_key_is_kept_for_the_owner_alone_and_not_shown(bare):
 
 @pytest.mark.process
 def test_a_key_is_shown_when_asked_for_and_made_where_there_was_none(bare):
-    said = bare.do("rotate_keys", "read-only", "--show")
-    assert said == f"READ_ONLY_MASTER_KEY is new: {bare.keys['READ_ONLY_MASTER_KEY']}\n"
+    output = bare.do("rotate_keys", "read-only", "--show")
+    assert output == f"READ_ONLY_MASTER_KEY is new: {bare.keys['READ_ONLY_MASTER_KEY']}\n"
 
 
 @pytest.mark.process
 @pytest.mark.slow
 def test_a_key_of_the_environment_is_printed_to_be_set_there(bare, tmp_path):
     before = bare.keys
-    said = bare.do("rotate_keys", "master", MASTER_KEY="of-the-environment")
-    assert "Set them there:\nMASTER_KEY=master-" in said
+    output = bare.do("rotate_keys", "master", MASTER_KEY="of-the-environment")
+    assert "Set them there:\nMASTER_KEY=master-" in output
     file = tmp_path / "env"
     file.write_text("SECRET_KEY=of-the-file\n")
-    said = bare.do("rotate_keys", "secret", ENV_FILE=str(file))
-    assert "SECRET_KEY_FALLBACKS=of-the-file\n" in said
-    said = bare.do(
+    output = bare.do("rotate_keys", "secret", ENV_FILE=str(file))
+    assert "SECRET_KEY_FALLBACKS=of-the-file\n" in output
+    output = bare.do(
         "rotate_keys", "master", "--grace", "1h", FORMER_KEYS="REST_API_KEY=a@2020-01-01T00:00:00Z"
     )
-    assert f"FORMER_KEYS=MASTER_KEY={before['MASTER_KEY']}@" in said
+    assert f"FORMER_KEYS=MASTER_KEY={before['MASTER_KEY']}@" in output
     assert bare.keys == before
 
 
@@ -131,8 +131,8 @@ def test_a_new_secret_key_reads_what_the_old_one_wrote_until_nothing_needs_it(in
     with instance.web():
         login = body | {"authData": {"mfa": {"token": password(0)}}}
         instance.ask("POST", "/login", login, key="rest")
-    said = instance.do("rotate_keys", "--finish")
-    assert "1 stored secrets are encrypted under the present SECRET_KEY" in said
+    output = instance.do("rotate_keys", "--finish")
+    assert "1 stored secrets are encrypted under the present SECRET_KEY" in output
     assert "SECRET_KEY_FALLBACKS" not in instance.keys
     with instance.web():
         login = body | {"authData": {"mfa": {"token": password(1)}}}

@@ -30,7 +30,7 @@ def test_versions_are_read_as_numbers(text, numbers):
 
 
 @pytest.mark.parametrize(
-    ("engine", "version", "said"),
+    ("engine", "version", "message"),
     [
         ("PostgreSQL", (18, 4), "PostgreSQL 18.4 is old: 18.6 has fixes that it lacks."),
         ("PostgreSQL", (18, 6), None),
@@ -47,8 +47,8 @@ def test_versions_are_read_as_numbers(text, numbers):
         ("Caddy", (2, 12, 0), None),
     ],
 )
-def test_engines_are_compared_within_their_series(engine, version, said):
-    assert complaint(engine, version) == said
+def test_engines_are_compared_within_their_series(engine, version, message):
+    assert complaint(engine, version) == message
 
 
 def test_libraries_older_than_the_table_are_named():

@@ -24,12 +24,12 @@ from tests.ports import free_port
 KEYS = {"APP_ID": "app", "REST_API_KEY": "rest", "MASTER_KEY": "m" * 12, "SECRET_KEY": "s" * 12}
 
 
-def compose(given: Mapping[str, str], *overriding: str) -> dict[str, Any]:
+def compose(variables: Mapping[str, str], *overriding: str) -> dict[str, Any]:
     """The services of the compose files, with the variables that a person has set."""
     services: dict[str, Any] = {}
     for name in ("compose.yaml", *overriding):
         text = yaml.safe_load((ROOT / name).read_text())["services"]
-        for service, parts in podman_compose.rec_subs(text, dict(given)).items():
+        for service, parts in podman_compose.rec_subs(text, dict(variables)).items():
             before = services.setdefault(service, {})
             environment = before.get("environment", {}) | parts.get("environment", {})
             before |= parts | {"environment": environment}
@@ -83,11 +83,11 @@ def _client(server: Path) -> Path:
 
 
 @contextmanager
-def composed(given: Mapping[str, str]) -> Iterator[dict[str, str]]:
+def composed(variables: Mapping[str, str]) -> Iterator[dict[str, str]]:
     """PostgreSQL and Redis with these passwords. The environment of ``migrate`` with their
     addresses."""
     postgres, redis = free_port(), free_port()
-    services = compose(given)
+    services = compose(variables)
     settings = {"listen_addresses": "127.0.0.1", "port": str(postgres)}
     with temporary_folder() as folder:
         rules = folder.path / "pg_hba.conf"
@@ -103,7 +103,7 @@ def composed(given: Mapping[str, str]) -> Iterator[dict[str, str]]:
             with psycopg.connect(
                 host=str(folder.postgres_socket), port=postgres, user=USER, dbname=DATABASE
             ) as connection:
-                password = sql.Literal(given["POSTGRES_PASSWORD"])
+                password = sql.Literal(variables["POSTGRES_PASSWORD"])
                 connection.execute(
                     sql.SQL("ALTER USER {} PASSWORD {}").format(sql.Identifier(USER), password)
                 )

@@ -30,8 +30,8 @@ def test_a_backup_is_restored_into_containers_and_back(
         name = made.json()["objectId"]
         manage("backup", laptop, DATA_DIR=first.data)
 
-    given = KEYS | {"POSTGRES_PASSWORD": "p@ss/w:rd%", "REDIS_PASSWORD": 'r@"/\\'}
-    with composed(given) as environment:
+    value = KEYS | {"POSTGRES_PASSWORD": "p@ss/w:rd%", "REDIS_PASSWORD": 'r@"/\\'}
+    with composed(value) as environment:
         settings = environment | {"DATA_DIR": str(tmp_path / "data")}
         manage("prepare", **settings)
         manage("restore", laptop, "--overwrite", "--without-keys", **settings)

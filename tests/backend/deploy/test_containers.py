@@ -18,8 +18,8 @@ from backend.operations.embedded.binaries import POSTGRES_MAJOR
 from backend.serve import ROLES
 from tests.backend.deploy.layouts import KEYS, compose, redis_of
 from tests.other_process import ROOT
+from tests.polling import until
 from tests.ports import free_port
-from tests.waiting import until
 
 PATIENCE = 30
 
@@ -129,8 +129,8 @@ def test_caddy_is_healthy_when_it_listens_at_its_address() -> None:
 
 @pytest.mark.slow
 def test_passwords_of_any_characters_reach_the_settings() -> None:
-    given = KEYS | {"POSTGRES_PASSWORD": "p@ss/w:rd%", "REDIS_PASSWORD": 'r@"/\\'}
-    environment = compose(given)["worker"]["environment"]
+    value = KEYS | {"POSTGRES_PASSWORD": "p@ss/w:rd%", "REDIS_PASSWORD": 'r@"/\\'}
+    environment = compose(value)["worker"]["environment"]
     database = setting("database['PASSWORD'], database['HOST']", environment)
     assert database == "p@ss/w:rd% postgres"
     assert setting("settings.REDIS_URL", environment).endswith("@redis:6379/0")
@@ -164,8 +164,8 @@ def test_redis_starts_with_the_password_and_is_healthy(
 ) -> None:
     secret = tmp_path / "password"
     secret.write_text(password)
-    given = {"REDIS_PASSWORD_FILE": str(secret)} if is_in_file else {"REDIS_PASSWORD": password}
-    service = compose(given)["redis"]
+    value = {"REDIS_PASSWORD_FILE": str(secret)} if is_in_file else {"REDIS_PASSWORD": password}
+    service = compose(value)["redis"]
     check = [part.replace("$$", "$") for part in service["healthcheck"]["test"][1:]]
     with redis_of(service, free_port()) as environment:
         until(lambda: not subprocess.call(check, env=environment), PATIENCE)
@@ -189,6 +189,12 @@ def test_only_the_service_and_your_own_code_get_into_the_image(tmp_path: Path) -
     assert not context & set(private)
     packages = ("backend/", "objects/", "functions/", "chain/", "realtime/")
     needed = {name for name in listed if name.startswith(packages)}
-    rest = {"manage.py", "requirements.txt", "Caddyfile", "script/manage", "script/environment"}
+    remaining = {
+        "manage.py",
+        "requirements.txt",
+        "Caddyfile",
+        "script/manage",
+        "script/environment",
+    }
     # The client sends these two in any case; they aren't copied.
-    assert context - {"Dockerfile", ".dockerignore"} == needed | rest | set(own)
+    assert context - {"Dockerfile", ".dockerignore"} == needed | remaining | set(own)

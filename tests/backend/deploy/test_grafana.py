@@ -76,7 +76,7 @@ def test_panels_don_t_overlap() -> None:
 
 
 def test_every_alert_says_what_is_wrong() -> None:
-    found = alerts()
-    assert len({rule["alert"] for rule in found}) == len(found)
-    for rule in found:
+    results = alerts()
+    assert len({rule["alert"] for rule in results}) == len(results)
+    for rule in results:
         assert rule["annotations"]["summary"].endswith((".", "chain_status says why."))

@@ -91,7 +91,7 @@ def test_a_stopping_pod_has_time_for_what_it_is_doing() -> None:
 
 
 def test_the_settings_are_known() -> None:
-    given = next(each for each in DOCUMENTS if each["kind"] == "ConfigMap")["data"]
+    data = next(each for each in DOCUMENTS if each["kind"] == "ConfigMap")["data"]
     documented = (ROOT / "docs" / "configuration.md").read_text()
     documented += (ROOT / "docs" / "files.md").read_text()
-    assert [name for name in given if f"`{name}`" not in documented] == []
+    assert [name for name in data if f"`{name}`" not in documented] == []

@@ -43,8 +43,8 @@ def test_the_units_are_valid(tmp_path: Path) -> None:
 
 
 def test_the_target_starts_every_role() -> None:
-    wanted = re.findall(r"svc-backend@(\w+)\.service", (UNITS / "svc-backend.target").read_text())
-    assert sorted(wanted) == sorted(ROLES)
+    names = re.findall(r"svc-backend@(\w+)\.service", (UNITS / "svc-backend.target").read_text())
+    assert sorted(names) == sorted(ROLES)
 
 
 def test_the_proxy_of_the_page_sends_handshakes_to_the_socket_of_realtime() -> None:

@@ -22,11 +22,11 @@ def test_everything_is_taken_once_and_the_order_of_an_address_is_kept(came: list
     for number, address in enumerate(came):
         turns.put(address, number)
     taken = []
-    while (found := take(turns)) is not None:
-        taken.append(found)
+    while (job := take(turns)) is not None:
+        taken.append(job)
     assert sorted(number for _, number in taken) == [*range(len(came))]
-    for one in "abcd":
-        own = [number for address, number in taken if address == one]
+    for item in "abcd":
+        own = [number for address, number in taken if address == item]
         assert own == sorted(own)
     assert len(turns) == 0
 
@@ -37,16 +37,16 @@ def test_in_each_round_everybody_who_waits_has_one_turn(came: list[str]):
     for number, address in enumerate(came):
         turns.put(address, number)
     order = []
-    while (found := take(turns)) is not None:
-        order.append(found[0])
+    while (job := take(turns)) is not None:
+        order.append(job[0])
     rounds: list[list[str]] = [[]]
     for address in order:
         if address in rounds[-1]:
             rounds.append([])
         rounds[-1].append(address)
     assert {*rounds[0]} == {*came}
-    for one, following in itertools.pairwise(rounds):
-        assert {*following} <= {*one}
+    for item, following in itertools.pairwise(rounds):
+        assert {*following} <= {*item}
 
 
 def test_who_may_have_nothing_keeps_its_place():
@@ -65,10 +65,10 @@ def test_what_is_removed_is_not_taken_and_everything_else_is(came: list[tuple[st
     for number, (address, stays) in enumerate(came):
         turns.put(address, (number, stays))
     gone = {number for number, (address, stays) in enumerate(came) if address == "a" and not stays}
-    assert {number for number, _ in turns.remove(lambda one: not one[1], "a")} == gone
+    assert {number for number, _ in turns.remove(lambda item: not item[1], "a")} == gone
     assert len(turns) == len(came) - len(gone)
     assert turns.waiting_of("a") == sum(address == "a" and stays for address, stays in came)
     taken = []
-    while (found := turns.take(lambda _: True)) is not None:
-        taken.append(found[1][0])
+    while (job := turns.take(lambda _: True)) is not None:
+        taken.append(job[1][0])
     assert sorted(taken) == [number for number in range(len(came)) if number not in gone]

@@ -113,15 +113,15 @@ def test_addresses_are_counted_apart(api, limit):
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("item", "other"),
     [
         ("2001:db8:1:2::3", "2001:db8:1:2:ffff::4"),
         ("198.51.100.1", "::ffff:198.51.100.1"),
     ],
 )
-def test_a_network_of_one_customer_is_one_caller(api, limit, one, other):
+def test_a_network_of_one_customer_is_one_caller(api, limit, item, other):
     limit({"path": PATH, "count": 1})
-    assert statuses(api, 1, REMOTE_ADDR=one) == [404]
+    assert statuses(api, 1, REMOTE_ADDR=item) == [404]
     assert statuses(api, 1, REMOTE_ADDR=other) == [429]
 
 
@@ -163,12 +163,12 @@ def test_two_scopes_together_tell_callers_apart_by_both(api, limit):
     limit({"path": "/functions/*", "count": 1, "per": ["function", "ip"]})
     for name in ("a", "b"):
         for address in ("198.51.100.1", "198.51.100.2"):
-            found = [
+            figures = [
                 api.call("POST", f"/functions/{name}", {}, REMOTE_ADDR=address).status
                 for _ in range(2)
             ]
-            assert found[0] != 429
-            assert found[1] == 429
+            assert figures[0] != 429
+            assert figures[1] == 429
 
 
 def passes(principal: Principal | None, address: str = "198.51.100.1") -> bool:
@@ -220,8 +220,8 @@ def test_a_request_that_names_no_account_is_not_counted_by_account(api, limit):
 
 def test_requests_at_the_same_moment_never_pass_the_limit(limit):
     limit({"path": PATH, "count": 5})
-    found = at_once([lambda: Api(rest.CLIENT).post(PATH).status] * 20)
-    assert sorted(found) == [404] * 5 + [429] * 15
+    results = at_once([lambda: Api(rest.CLIENT).post(PATH).status] * 20)
+    assert sorted(results) == [404] * 5 + [429] * 15
 
 
 def test_items_of_batches_at_the_same_moment_never_pass_the_limit(limit):
@@ -230,10 +230,10 @@ def test_items_of_batches_at_the_same_moment_never_pass_the_limit(limit):
 
     def run() -> list[int]:
         reply = Api(rest.CLIENT).post("/batch", {"requests": [item] * 5})
-        return [one["error"]["code"] for one in reply.json]
+        return [answer["error"]["code"] for answer in reply.json]
 
-    found = [code for codes in at_once([run] * 6) for code in codes]
-    assert sorted(found) == [100] * 23 + [119] * 7
+    results = [code for codes in at_once([run] * 6) for code in codes]
+    assert sorted(results) == [100] * 23 + [119] * 7
 
 
 def test_the_address_is_that_which_the_proxy_saw(api, limit, settings):

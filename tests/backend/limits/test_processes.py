@@ -38,5 +38,5 @@ def test_two_processes_share_the_limit_of_an_address():
         results = at_once(floods)
     total = sum(count for count, _ in results)
     assert LIMIT <= total <= LIMIT + 2 * LIMIT // SHARE
-    assert all(others <= {429} for _, others in results)
-    assert any(others for _, others in results)
+    assert all(other_statuses <= {429} for _, other_statuses in results)
+    assert any(other_statuses for _, other_statuses in results)

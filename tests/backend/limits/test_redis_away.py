@@ -75,7 +75,7 @@ def test_items_of_a_batch_pass_uncounted(closed_port, limit, client, master):
     item = {"method": "GET", "path": "/api/classes/Game"}
     for transaction in (False, True):
         reply = client.post("/batch", {"requests": [item] * 3, "transaction": transaction})
-        assert ["success" in one for one in reply.json] == [True] * 3
+        assert ["success" in answer for answer in reply.json] == [True] * 3
 
 
 def test_a_silent_redis_is_waited_for_once_and_then_left_alone_for_a_while(silent, limit, api):
@@ -105,13 +105,13 @@ def test_counting_begins_again_when_redis_is_back(settings, tmp_path):
     path, _, query = settings.REDIS_URL.removeprefix("unix://").partition("?")
     moved = tmp_path / "redis.sock"
     counter = Counter(f"unix://{moved}?{query}", pause=0)
-    one = [[Bucket("limits:test:back", 1, 60_000)]]
-    assert counter.count(one) is None
+    item = [[Bucket("limits:test:back", 1, 60_000)]]
+    assert counter.count(item) is None
     moved.symlink_to(path)
-    assert [counter.count(one)[0].passes for _ in range(2)] == [True, False]
+    assert [counter.count(item)[0].passes for _ in range(2)] == [True, False]
     moved.unlink()
     # The connection that is open goes on.
-    assert not counter.count(one)[0].passes
+    assert not counter.count(item)[0].passes
 
 
 def test_what_no_rule_names_never_asks_redis(silent, limit, client, master):

@@ -40,14 +40,14 @@ def test_the_examples_of_the_documentation_are_rules():
 
 
 def test_a_rule_has_the_same_name_in_every_process_however_it_is_spelled():
-    (one,) = read([{**RULE, "methods": ["POST", "GET"], "per": ["ip", "function"]}])
+    (parsed,) = read([{**RULE, "methods": ["POST", "GET"], "per": ["ip", "function"]}])
     (other,) = read([{**RULE, "methods": ["GET", "POST"], "per": ["function", "ip"]}])
-    assert one.name == other.name
-    assert one.name != read([{**RULE, "count": 4}])[0].name
+    assert parsed.name == other.name
+    assert parsed.name != read([{**RULE, "count": 4}])[0].name
 
 
 @pytest.mark.parametrize(
-    ("setting", "said"),
+    ("setting", "message"),
     [
         ("perhaps", "must be off, defaults or a JSON list of rules"),
         ("{}", "must be off, defaults or a JSON list of rules"),
@@ -83,10 +83,10 @@ def test_a_rule_has_the_same_name_in_every_process_however_it_is_spelled():
         ([RULE, RULE], "[1] says what a rule before it says"),
     ],
 )
-def test_what_is_not_understood_is_refused_by_its_place(setting, said):
+def test_what_is_not_understood_is_refused_by_its_place(setting, message):
     with pytest.raises(ValueError, match=r"\A") as caught:
         read(setting)
-    assert str(caught.value).startswith(said)
+    assert str(caught.value).startswith(message)
 
 
 @pytest.mark.parametrize(
@@ -171,9 +171,9 @@ def test_several_paths_share_a_rule():
     ],
 )
 def test_the_defaults_limit_what_guesses_and_sends_mail(path, method, limits):
-    found = Book(read("defaults")).rules_for(path, method)
-    found = tuple(rule for rule in found if not rule.approximate)
-    assert {(*rule.per, rule.count, rule.window // 1000) for rule in found} == limits
+    rules = Book(read("defaults")).rules_for(path, method)
+    rules = tuple(rule for rule in rules if not rule.approximate)
+    assert {(*rule.per, rule.count, rule.window // 1000) for rule in rules} == limits
 
 
 ALL = {("ip", 60_000), ("user", 6_000)}

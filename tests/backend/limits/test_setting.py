@@ -32,14 +32,14 @@ def test_the_environment_says_what_is_limited(value, rules):
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "message"),
     [
         ("on", "RATE_LIMITS must be off, defaults or a JSON list of rules."),
         ("[5]", 'RATE_LIMITS[0] must be an object, "defaults", "guesses" or "floods".'),
         ('[{"path": "/a", "per": "ip", "count": 5}]', "RATE_LIMITS[0].window is missing"),
     ],
 )
-def test_a_rule_that_is_not_understood_ends_the_start(value, said):
+def test_a_rule_that_is_not_understood_ends_the_start(value, message):
     status, line = read(value)
     assert status == 1
-    assert line.startswith(said)
+    assert line.startswith(message)

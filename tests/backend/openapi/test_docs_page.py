@@ -11,7 +11,7 @@ import pytest
 from django.test import Client
 from playwright.sync_api import Page, Request, expect
 
-from tests.backend.openapi.described import document
+from tests.backend.openapi.document import document
 from tests.chromium import NEEDS_CHROMIUM
 from tests.people import sign_up
 from tests.rest import MASTER, Api
@@ -78,8 +78,8 @@ def page(chromium: Any, live_server: Any, settings: Any, requests: list[Request]
     page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
     page.on("request", lambda request: requests.append(request))
     yield page
-    assert all(one.url.startswith((live_server.url, "data:")) for one in requests)
-    assert not any(secret in one.url for one in requests for secret in SECRETS)
+    assert all(item.url.startswith((live_server.url, "data:")) for item in requests)
+    assert not any(secret in item.url for item in requests for secret in SECRETS)
     assert context.cookies() == []
     context.close()
     wrong = [text for text in complaints if text.startswith(("error", "warning"))]
@@ -128,7 +128,7 @@ def test_a_request_is_tried(page, requests):
     expect(answer.locator(".response .response-col_status").first).to_contain_text("200")
     expect(answer.locator(".response .response-col_description").first).to_contain_text("project 2")
     look(page, "docs_tried")
-    sent = next(one for one in requests if "/classes/Project?" in one.url)
+    sent = next(request for request in requests if "/classes/Project?" in request.url)
     assert sent.headers["x-svc-rest-api-key"] == "test-rest-key"
     assert "x-svc-master-key" not in sent.headers
 
@@ -150,8 +150,11 @@ def test_an_object_is_made_with_a_session(page, requests):
     create.get_by_role("button", name="Execute").click()
     status = create.locator(".live-responses-table .response .response-col_status").first
     expect(status).to_contain_text("201")
-    assert [one["name"] for one in ann.results("Project", order="createdAt")] == ["a", "by ann"]
-    sent = next(one for one in requests if one.method == "POST")
+    assert [result["name"] for result in ann.results("Project", order="createdAt")] == [
+        "a",
+        "by ann",
+    ]
+    sent = next(result for result in requests if result.method == "POST")
     assert sent.headers["x-svc-session-token"] == ann.token
 
 

@@ -1,4 +1,4 @@
-"""Whatever is sent to a documented operation, by the master key, a user or a stranger, is answered
+"""Any request to a documented operation, by the master key, a user or a stranger, is answered
 without a 5xx.
 
 schemathesis makes requests as the document describes them, and others that it excludes. Names in

@@ -5,7 +5,7 @@ from __future__ import annotations
 import jsonschema_rs
 import pytest
 
-from tests.backend.openapi.described import closed, document, schema
+from tests.backend.openapi.document import closed, document, schema
 from tests.backend.openapi.test_validity import EVERY_KIND
 from tests.people import sign_up
 
@@ -26,7 +26,7 @@ def owner():
 
 
 @pytest.fixture
-def whole(owner):
+def everything(owner):
     """An object with a value of every kind."""
     return {
         "text": "a",
@@ -53,31 +53,31 @@ def api(master):
     return document(master)
 
 
-def test_a_new_object_and_what_is_read_of_it_are_as_described(api, master, whole):
-    assert is_valid(api, "EverythingCreate", whole)
-    object_id = master.make("Everything", **whole)
-    found = master.get(f"/classes/Everything/{object_id}").json
-    assert set(whole) <= set(found)
-    assert is_valid(api, "Everything", found)
+def test_a_new_object_and_what_is_read_of_it_are_as_described(api, master, everything):
+    assert is_valid(api, "EverythingCreate", everything)
+    object_id = master.make("Everything", **everything)
+    body = master.get(f"/classes/Everything/{object_id}").json
+    assert set(everything) <= set(body)
+    assert is_valid(api, "Everything", body)
     assert is_valid(api, "EverythingResults", master.get("/classes/Everything", count="1").json)
 
 
-def test_an_included_object_is_described(api, master, whole):
-    object_id = master.make("Everything", **whole)
-    found = master.get(f"/classes/Everything/{object_id}", include="owner").json
-    assert found["owner"]["username"] == "ann"
-    assert is_valid(api, "Everything", found)
-    del found["owner"]["objectId"]
-    assert not is_valid(api, "Everything", found)
+def test_an_included_object_is_described(api, master, everything):
+    object_id = master.make("Everything", **everything)
+    body = master.get(f"/classes/Everything/{object_id}", include="owner").json
+    assert body["owner"]["username"] == "ann"
+    assert is_valid(api, "Everything", body)
+    del body["owner"]["objectId"]
+    assert not is_valid(api, "Everything", body)
 
 
-def test_every_field_may_be_null_that_isn_t_required(api, master, whole):
+def test_every_field_may_be_null_that_isn_t_required(api, master, everything):
     missing = {name: None for name, field in EVERY_KIND.items() if not field.get("required")}
     del missing["friends"]
-    body = {**whole, **missing}
+    body = {**everything, **missing}
     assert is_valid(api, "EverythingCreate", body)
-    found = master.get(f"/classes/Everything/{master.make('Everything', **body)}").json
-    assert is_valid(api, "Everything", found)
+    results = master.get(f"/classes/Everything/{master.make('Everything', **body)}").json
+    assert is_valid(api, "Everything", results)
 
 
 @pytest.mark.parametrize(
@@ -102,9 +102,9 @@ def test_every_field_may_be_null_that_isn_t_required(api, master, whole):
         {"owner": pointer("_User", "abcdefghij")},
     ],
 )
-def test_changes_are_described(api, master, whole, change):
+def test_changes_are_described(api, master, everything, change):
     assert is_valid(api, "EverythingUpdate", change)
-    object_id = master.make("Everything", **whole)
+    object_id = master.make("Everything", **everything)
     reply = master.put(f"/classes/Everything/{object_id}", change)
     assert reply.status == 200, reply.json
     assert is_valid(api, "UpdatedAnswer", reply.json)
@@ -123,19 +123,19 @@ def test_changes_are_described(api, master, whole, change):
         {"ACL": {"*": {"read": "yes"}}},
     ],
 )
-def test_what_isn_t_described_is_refused(api, master, whole, change):
+def test_what_isn_t_described_is_refused(api, master, everything, change):
     assert not is_valid(api, "EverythingUpdate", change)
-    object_id = master.make("Everything", **whole)
+    object_id = master.make("Everything", **everything)
     assert master.put(f"/classes/Everything/{object_id}", change).status == 400
 
 
-def test_what_a_new_object_needs_is_described(api, master, whole):
+def test_what_a_new_object_needs_is_described(api, master, everything):
     create = schema(api, "EverythingCreate")
     assert set(create["required"]) == {"text", "day", "parent"}
     assert create["properties"]["code"]["default"] == "x"
     assert create["properties"]["number"]["default"] == 3
     for name in create["required"]:
-        body = {key: value for key, value in whole.items() if key != name}
+        body = {key: value for key, value in everything.items() if key != name}
         assert not is_valid(api, "EverythingCreate", body)
         assert master.post("/classes/Everything", body).error == (400, 142)
 

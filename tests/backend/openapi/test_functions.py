@@ -12,7 +12,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from functions import Meta, Pointer, Request, function
 from functions.runtime.registry import registry
-from tests.backend.openapi.described import document
+from tests.backend.openapi.document import document
 from tests.people import make_role, sign_up
 
 pytestmark = pytest.mark.django_db
@@ -124,7 +124,7 @@ def test_the_docstring_is_shown(client):
 def test_a_function_is_told_to_whom_it_would_answer(client, master, reader):
     ann, ben = sign_up("ann"), sign_up("ben")
     make_role(master, "Editors", [ben])
-    told = {
+    event = {
         name: {
             who
             for who, caller in {
@@ -134,7 +134,7 @@ def test_a_function_is_told_to_whom_it_would_answer(client, master, reader):
         }
         for name in ("pay", "whoAmI", "publish", "recount")
     }  # fmt: skip
-    assert told == {
+    assert event == {
         "pay": {"master", "reader", "client", "ann", "ben"},
         "whoAmI": {"master", "reader", "ann", "ben"},
         "publish": {"master", "reader", "ben"},

@@ -16,7 +16,7 @@ import pytest
 
 from functions import Request, function
 from functions.runtime.registry import registry
-from tests.backend.openapi.described import document
+from tests.backend.openapi.document import document
 from tests.people import PASSWORD, sign_up
 from tests.rest import CLIENT, MASTER, Api
 
@@ -90,10 +90,10 @@ def test_a_generated_client_is_used(generated: Any, live_server: Any) -> None:
 
         # Get
         get = api("project", "get_project")
-        found = get.sync(object_id, client=client)
-        assert isinstance(found, models.Project)
-        assert (found.name, found.stars, found.owner) == ("first", 1, owner)
-        assert found.day == day
+        game = get.sync(object_id, client=client)
+        assert isinstance(game, models.Project)
+        assert (game.name, game.stars, game.owner) == ("first", 1, owner)
+        assert game.day == day
         with_owner = get.sync(object_id, client=client, include="owner")
         assert isinstance(with_owner.owner, models.User)
         assert with_owner.owner.username == "ann"
@@ -102,7 +102,7 @@ def test_a_generated_client_is_used(generated: Any, live_server: Any) -> None:
         find = api("project", "find_project")
         page = find.sync(client=client, where=json.dumps({"stars": {"$gte": 1}}), count=True)
         assert isinstance(page, models.ProjectResults)
-        assert ([one.object_id for one in page.results], page.count) == ([object_id], 1)
+        assert ([result.object_id for result in page.results], page.count) == ([object_id], 1)
         assert find.sync(client=client, where=json.dumps({"stars": 5})).results == []
 
         # Update, by a value and by an operator
@@ -112,9 +112,9 @@ def test_a_generated_client_is_used(generated: Any, live_server: Any) -> None:
         updated = api("project", "update_project").sync(object_id, client=client, body=change)
         assert isinstance(updated, models.UpdatedAnswer)
         assert updated["stars"] == 3
-        found = get.sync(object_id, client=client)
-        assert (found.name, found.stars) == ("second", 3)
-        assert not found.day
+        game = get.sync(object_id, client=client)
+        assert (game.name, game.stars) == ("second", 3)
+        assert not game.day
 
         # A function
         add_up = api("functions", "call_add_up")

@@ -10,7 +10,7 @@ import pytest
 from backend.http.permissions import Requires
 from backend.openapi.descriptions import routes_of
 from backend.rest_urls import urlpatterns
-from tests.backend.openapi.described import METHODS, document, operations
+from tests.backend.openapi.document import METHODS, document, operations
 
 pytestmark = pytest.mark.django_db
 
@@ -88,13 +88,17 @@ def test_nothing_is_described_that_isn_t_there(master):
 
 def test_ids_of_operations_are_unique_and_those_of_classes_can_t_meet_others(master):
     master.make("User", name="not a _User")
-    found = [operation["operationId"] for _, _, operation in operations(document(master))]
-    assert len(found) == len(set(found))
-    assert "getUser" in found
+    operation_ids = [operation["operationId"] for _, _, operation in operations(document(master))]
+    assert len(operation_ids) == len(set(operation_ids))
+    assert "getUser" in operation_ids
     verbs = re.compile(r"(find|create|get|update|delete)[A-Z_]")
     of_classes = {
         operation["operationId"]
         for path, _, operation in operations(document(master))
         if path.startswith("/classes/") and "{className}" not in path
     }
-    assert [one for one in found if verbs.match(one) and one not in of_classes] == []
+    assert [
+        operation_id
+        for operation_id in operation_ids
+        if verbs.match(operation_id) and operation_id not in of_classes
+    ] == []

@@ -1,11 +1,11 @@
-"""The document is valid OpenAPI 3.1, for every caller and whatever classes are called."""
+"""The document is valid OpenAPI 3.1, for every caller and every class name."""
 
 from __future__ import annotations
 
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from tests.backend.openapi.described import document, schema
+from tests.backend.openapi.document import document, schema
 from tests.people import sign_up
 
 pytestmark = pytest.mark.django_db
@@ -39,6 +39,18 @@ def test_the_document_of_every_caller_is_valid(master, reader, client):
         OpenAPIV31SpecValidator(document(caller)).validate()
 
 
+def test_every_operation_describes_its_own_response(master):
+    vague = [
+        f"{method} {path}"
+        for path, operations in document(master)["paths"].items()
+        for method, operation in operations.items()
+        if method != "parameters"
+        for response in operation["responses"].values()
+        if response.get("description") == "The result."
+    ]
+    assert vague == []
+
+
 def test_classes_with_names_of_components_are_told_apart(master):
     names = (
         *("User", "Session", "OwnUser", "DateValue", "ErrorAnswer"),
@@ -48,11 +60,11 @@ def test_classes_with_names_of_components_are_told_apart(master):
         master.make(name, mark=name)
     api = document(master)
     OpenAPIV31SpecValidator(api).validate()
-    seen = set()
+    observed = set()
     for name in names:
         create = api["paths"][f"/classes/{name}"]["post"]
-        seen.add(create["requestBody"]["content"]["application/json"]["schema"]["$ref"])
-    assert len(seen) == len(names)
+        observed.add(create["requestBody"]["content"]["application/json"]["schema"]["$ref"])
+    assert len(observed) == len(names)
     assert "iso" in schema(api, "DateValue")["properties"]
     assert "code" in schema(api, "ErrorAnswer")["properties"]
     assert "username" in schema(api, "User")["properties"]

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.backend.openapi.described import document, operations, schema
+from tests.backend.openapi.document import document, operations, schema
 from tests.people import make_role, sign_up
 from tests.rest import Api
 
@@ -118,13 +118,13 @@ def test_a_field_that_only_named_users_see_isn_t_told(master, people):
 
 def test_of_routes_for_the_master_key_clients_learn_that_they_are_there(client, master):
     api = document(client)
-    found = [
+    results = [
         (path, operation)
         for path, _, operation in operations(api)
         if operation.get("security") == [{"applicationId": [], "masterKey": []}]
     ]
-    assert {"/schemas", "/purge/{className}", "/loginAs"} <= {path for path, _ in found}
-    for _, operation in found:
+    assert {"/schemas", "/purge/{className}", "/loginAs"} <= {path for path, _ in results}
+    for _, operation in results:
         assert set(operation) == {"operationId", "tags", "security", "summary", "responses"}
         assert all(status >= "400" for status in operation["responses"])
     hidden = set(document(master)["components"]["schemas"]) - set(api["components"]["schemas"])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from backend.instance.folder import DataFolder, temporary_folder
-from tests.backend.operations.loaded import Table
+from tests.backend.operations.load_outcomes import Table
 from tests.backend.operations.service import Service, services
 
 
@@ -21,7 +21,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def folder() -> Iterator[DataFolder]:
-    """A data folder that is gone, with whatever engines put elsewhere, after the test."""
+    """A data folder that is removed after the test, with what engines put elsewhere."""
     with temporary_folder() as made:
         yield made
 

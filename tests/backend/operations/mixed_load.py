@@ -25,8 +25,8 @@ from websockets.sync.client import connect
 
 from tests.backend.operations.service import NO_CERTIFICATES, PATIENCE, Service
 from tests.evm.artefacts import Contract
+from tests.polling import until
 from tests.realtime.faults.listeners import Listener
-from tests.waiting import until
 
 FUNCTIONS = """
 from functions import Request, function

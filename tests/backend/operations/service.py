@@ -33,9 +33,9 @@ def plain_environment(**settings: object) -> dict[str, str]:
     A data folder is always named: otherwise commands look for an instance that this checkout runs,
     and meet those of other tests.
     """
-    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+    stored = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
     usual = {"ENV_FILE": os.devnull, "DATA_DIR": str(NO_INSTANCE)}
-    return kept | usual | {name: str(value) for name, value in settings.items()}
+    return stored | usual | {name: str(value) for name, value in settings.items()}
 
 
 def run_server(**settings: object) -> subprocess.CompletedProcess[str]:
@@ -69,14 +69,14 @@ class Service:
     def __init__(self, data: Path, port: int | None = None, **settings: object) -> None:
         self.data = data
         self.port = port or free_port()
-        given: dict[str, object] = {
+        environment: dict[str, object] = {
             "DATA_DIR": data,
             "PORT": self.port,
             "PUBLIC_URL": f"http://127.0.0.1:{self.port}",
             "WEB_WORKERS": 1,
             "WORKER_CONCURRENCY": 1,
         }
-        self.environment = plain_environment(**(given | settings))
+        self.environment = plain_environment(**(environment | settings))
         self.process = subprocess.Popen(
             [sys.executable, "-m", "backend.embedded"],
             cwd=ROOT,
@@ -103,12 +103,12 @@ class Service:
     def wait_for_line(self, text: str) -> str:
         """The first line of the log with this text, once it is there."""
 
-        def found() -> str | None:
+        def matching_line() -> str | None:
             return next((line for line in self.errors if text in line), None)
 
         with self._news:
-            assert self._news.wait_for(found, PATIENCE), "".join(self.errors)
-            return found() or ""
+            assert self._news.wait_for(matching_line, PATIENCE), "".join(self.errors)
+            return matching_line() or ""
 
     def _read_greeting(self) -> str:
         assert self.process.stdout
@@ -131,9 +131,9 @@ class Service:
         )
 
     def printed(self, pattern: str) -> str:
-        found = re.search(pattern, self.output)
-        assert found, self.output
-        return found[1]
+        match = re.search(pattern, self.output)
+        assert match, self.output
+        return match[1]
 
     def commands(self) -> list[str]:
         """The curl commands that were printed, as one would paste them."""
@@ -141,9 +141,9 @@ class Service:
 
     def child(self, word: str) -> psutil.Process:
         """The descendant whose command line has the word, the oldest first."""
-        found = self.child_or_none(word)
-        assert found, f"There is no process {word}."
-        return found
+        results = self.child_or_none(word)
+        assert results, f"There is no process {word}."
+        return results
 
     def child_or_none(self, word: str, but: psutil.Process | None = None) -> psutil.Process | None:
         """As ``child``; None if there is no other than this one."""
@@ -155,13 +155,13 @@ class Service:
 
     def processes_of(self, role: str) -> set[psutil.Process]:
         """The processes of a role: those that the application has forked, and named."""
-        found = set()
+        results = set()
         application = self.child_or_none("backend.serve")
         for process in application.children() if application else ():
             with contextlib.suppress(psutil.Error):
                 if process.name() == f"svc-{role}":
-                    found.add(process)
-        return found
+                    results.add(process)
+        return results
 
     def is_replaced(self, role: str, before: set[psutil.Process]) -> bool:
         """Whether one of the role's processes ``before`` has ended, and another is there."""
@@ -182,7 +182,7 @@ class Service:
 
     def _close(self) -> None:
         self._reader.join(PATIENCE)
-        # Closing what is being read would wait for whatever process still has the other end.
+        # Closing what is being read would wait for any process that still has the other end.
         assert not self._reader.is_alive(), f"processes are left: {self.wait_until_gone()}"
         for stream in (self.process.stdout, self.process.stderr):
             if stream:

@@ -55,7 +55,7 @@ def leave_orphan() -> None:
 
 
 def ignore_sigterm() -> None:
-    """Serve, whatever is said."""
+    """Serve, and ignore all signals."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     serve()
 
@@ -85,12 +85,12 @@ def main() -> None:
 
     refuse_forks(int(os.environ.get("REFUSED_FORKS", "0")))
     roles = []
-    for given in sys.argv[3:]:
-        name, _, work = given.partition("=")
+    for value in sys.argv[3:]:
+        name, _, work = value.partition("=")
         roles.append(Role(name, partial(begin, name, _WORKS[work])))
-    found = Supervisor(roles, folder / "reports", silence=float(sys.argv[2])).run()
-    if found is not None:
-        found()
+    output = Supervisor(roles, folder / "reports", silence=float(sys.argv[2])).run()
+    if output is not None:
+        output()
 
 
 if __name__ == "__main__":

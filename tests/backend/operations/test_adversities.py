@@ -28,11 +28,11 @@ import redis
 from backend.instance.folder import DataFolder, temporary_folder
 from backend.kernel.process import children
 from backend.operations.embedded.engines import Engines
-from tests.backend.operations.loaded import NAMES, Start, Table, loaded
+from tests.backend.operations.load_outcomes import NAMES, Start, Table, loaded
 from tests.backend.operations.mixed_load import create_note
 from tests.backend.operations.service import PATIENCE, Service, services
 from tests.backend.operations.stalls import stalled
-from tests.waiting import until
+from tests.polling import until
 
 pytestmark = pytest.mark.slow
 

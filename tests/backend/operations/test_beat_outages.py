@@ -20,7 +20,7 @@ from backend.kernel.process import liveness, restart_report
 from backend.operations.embedded.engines import Engines
 from backend.operations.embedded.postgres import UNSAFE_BUT_FAST
 from tests.backend.operations.service import PATIENCE, ROOT, plain_environment, run_manage
-from tests.waiting import until
+from tests.polling import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("beat_outages")]
 KEPT, AWAY = "this process keeps the schedule", "the schedule waits for the database"
@@ -122,12 +122,12 @@ def test_no_heartbeat_is_expected_during_a_round_trip_that_is_no_statement(
     clock = [100.0]
     own = liveness.Signs(1, now=lambda: clock[0])
     monkeypatch.setattr(liveness, "_own", (own, 0))
-    seen: list[float] = []
+    observed: list[float] = []
 
     class Database:
         def wait(self) -> None:
             clock[0] += 60
-            seen.append(own.age(0))
+            observed.append(own.age(0))
 
         connect = is_usable = _commit = _rollback = wait
 
@@ -135,7 +135,7 @@ def test_no_heartbeat_is_expected_during_a_round_trip_that_is_no_statement(
     expect_no_heartbeats_in(database)
     liveness.leave()
     getattr(database, name)()
-    assert seen == [0.0]
+    assert observed == [0.0]
     clock[0] += 5
     assert own.age(0) == 5.0
 

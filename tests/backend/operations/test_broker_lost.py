@@ -1,4 +1,4 @@
-"""A worker that is told to stop ends, whatever it was saying when Redis went away for good."""
+"""A worker that gets SIGTERM ends, also when it is talking to a Redis that never returns."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class Relay:
         self.is_cut.set()
         self._end(self._listener, *self._open)
 
-    def _begin(self, target: object, *given: object) -> None:
-        threading.Thread(target=target, args=given, daemon=True).start()  # type: ignore[arg-type]
+    def _begin(self, target: object, *arguments: object) -> None:
+        threading.Thread(target=target, args=arguments, daemon=True).start()  # type: ignore[arg-type]
 
     def _serve(self) -> None:
         while not self.is_cut.is_set():
@@ -54,26 +54,26 @@ class Relay:
 
     def _relay(self, source: socket.socket, target: socket.socket, is_client: bool) -> None:
         with suppress(OSError):
-            while said := source.recv(65_536):
+            while data := source.recv(65_536):
                 self._left -= is_client
                 if self._left < 0:
                     self.close()
                     return
-                target.sendall(said)
+                target.sendall(data)
         self._end(source, target)
 
     def _end(self, *sockets: socket.socket) -> None:
-        for one in sockets:
+        for item in sockets:
             with suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
-            one.close()
+                item.shutdown(socket.SHUT_RDWR)
+            item.close()
 
 
 @pytest.fixture(scope="module")
 def engines() -> Iterator[dict[str, str]]:
     """The environment of an installation that is ready."""
-    with temporary_engines() as found:
-        environment = KEYS | {"DATABASE_URL": found.database_url, "REDIS_URL": found.redis_url}
+    with temporary_engines() as results:
+        environment = KEYS | {"DATABASE_URL": results.database_url, "REDIS_URL": results.redis_url}
         done = run_manage("migrate", "--verbosity", "0", **environment)
         assert done.returncode == 0, done.stderr
         yield environment
@@ -101,10 +101,10 @@ def working(role: str, environment: dict[str, str]) -> Iterator[subprocess.Popen
 
 @pytest.mark.slow
 @pytest.mark.parametrize("role", ["worker", "chain"])
-@pytest.mark.parametrize("said", [0, 20, 23, 26, 30, 37])
-def test_a_worker_without_its_broker_ends_when_it_is_told(engines, role, said):
+@pytest.mark.parametrize("message", [0, 20, 23, 26, 30, 37])
+def test_a_worker_without_its_broker_ends_when_it_is_told(engines, role, message):
     with (
-        closing(Relay(urlsplit(engines["REDIS_URL"]).path, said)) as redis,
+        closing(Relay(urlsplit(engines["REDIS_URL"]).path, message)) as redis,
         working(role, engines | {"REDIS_URL": redis.url}) as process,
     ):
         assert redis.is_cut.wait(PATIENCE)

@@ -12,7 +12,7 @@ from backend.instance.folder import DataFolder
 from backend.kernel.process import restart_report
 from tests.backend.operations.mixed_load import is_whole
 from tests.backend.operations.service import PATIENCE, Service
-from tests.waiting import until
+from tests.polling import until
 
 pytestmark = pytest.mark.slow
 

@@ -43,11 +43,11 @@ def test_a_link_in_the_place_of_the_folder_for_sockets_is_not_followed(tmp_path:
 
 def test_the_database_speaks_unicode_and_orders_by_code_point():
     with temporary_engines() as folder, psycopg.connect(folder.database_url) as connection:
-        found = connection.execute(
+        row = connection.execute(
             "SELECT current_setting('server_encoding'), upper('été'),"
             " array(SELECT x FROM unnest(array['b', 'ä', 'a', 'B']) x ORDER BY x)"
         ).fetchone()
-    assert found == ("UTF8", "ÉTÉ", ["B", "a", "b", "ä"])
+    assert row == ("UTF8", "ÉTÉ", ["B", "a", "b", "ä"])
 
 
 def test_the_server_does_not_run_as_root():
@@ -59,8 +59,8 @@ def test_the_server_does_not_run_as_root():
 
 def test_nothing_listens_on_a_port():
     with temporary_engines() as folder, psycopg.connect(folder.database_url) as connection:
-        found = connection.execute("SHOW listen_addresses").fetchone()
-    assert found == ("",)
+        row = connection.execute("SHOW listen_addresses").fetchone()
+    assert row == ("",)
 
 
 def test_a_path_too_long_for_a_socket_puts_the_sockets_elsewhere(tmp_path: Path):
@@ -94,8 +94,8 @@ def test_programs_that_the_account_can_t_reach_are_copied_and_run(folder: DataFo
     for program in (binaries.postgres, binaries.redis_server):
         assert folder.runtime in program.parents
         assert program.stat().st_mode & 0o555 == 0o555
-        said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
-        assert re.search(r"\d+\.\d+", said.stdout)
+        output = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
+        assert re.search(r"\d+\.\d+", output.stdout)
     assert engine_binaries(outsider, folder.runtime) == binaries
 
 

@@ -36,7 +36,7 @@ def written(capfd: pytest.CaptureFixture[str], monkeypatch) -> Callable[[], list
     return events
 
 
-def whole(line: str) -> Entry:
+def info(line: str) -> Entry:
     return Entry("info", line)
 
 
@@ -46,7 +46,7 @@ def append(path: Path, text: bytes) -> None:
 
 
 def test_only_whole_new_lines_are_passed_on(log: Path, written) -> None:
-    lines = EngineLog("engine", log, whole)
+    lines = EngineLog("engine", log, info)
     append(log, b"first\nsecond, ")
     lines.look()
     assert written() == ["first"]
@@ -57,7 +57,7 @@ def test_only_whole_new_lines_are_passed_on(log: Path, written) -> None:
 
 
 def test_bytes_that_are_no_text_and_lines_without_end_do_no_harm(log: Path, written) -> None:
-    lines = EngineLog("engine", log, whole)
+    lines = EngineLog("engine", log, info)
     append(log, b"\xff\x00\x1b[2J\n" + b"x" * 1_000_000)
     for _ in range(5):
         lines.look()
@@ -70,7 +70,7 @@ def test_bytes_that_are_no_text_and_lines_without_end_do_no_harm(log: Path, writ
 
 
 def test_secrets_are_masked(log: Path, written) -> None:
-    lines = EngineLog("engine", log, whole)
+    lines = EngineLog("engine", log, info)
     append(log, b"connection to postgres://u:hidden@db failed, password=hidden\n")
     lines.look()
     assert written() == ["connection to postgres://***@db failed, password=***"]
@@ -78,7 +78,7 @@ def test_secrets_are_masked(log: Path, written) -> None:
 
 def test_a_log_that_has_grown_is_kept_once_and_emptied(log: Path, written, monkeypatch) -> None:
     monkeypatch.setattr(engine_logs, "LONGEST", 100)
-    lines = EngineLog("engine", log, whole)
+    lines = EngineLog("engine", log, info)
     engine = log.open("ab")  # holds it, as an engine does
     with engine:
         for number in range(20):
@@ -94,7 +94,7 @@ def test_no_line_is_lost_where_more_is_written_than_read_at_once(
     log: Path, written, monkeypatch
 ) -> None:
     monkeypatch.setattr(engine_logs, "LONGEST", 200_000)
-    lines = EngineLog("engine", log, whole)
+    lines = EngineLog("engine", log, info)
     append(log, b"".join(b"line %6d of many\n" % number for number in range(20_000)))
     for _ in range(3):
         lines.look()
@@ -105,7 +105,7 @@ def test_no_line_is_lost_where_more_is_written_than_read_at_once(
 def test_a_log_is_emptied_also_where_it_can_t_be_kept(log: Path, written, monkeypatch) -> None:
     monkeypatch.setattr(engine_logs, "LONGEST", 10)
     log.with_name("engine.log.1").mkdir()  # as on a full disk, nothing can be copied there
-    lines = EngineLog("engine", log, whole)
+    lines = EngineLog("engine", log, info)
     append(log, b"a line that is long enough\n")
     lines.look()
     assert written() == ["a line that is long enough"]
@@ -113,7 +113,7 @@ def test_a_log_is_emptied_also_where_it_can_t_be_kept(log: Path, written, monkey
 
 
 def test_a_log_that_is_removed_and_made_again_is_followed(log: Path, written) -> None:
-    lines = EngineLog("engine", log, whole)
+    lines = EngineLog("engine", log, info)
     log.unlink()
     lines.look()
     log.write_bytes(b"again\n")

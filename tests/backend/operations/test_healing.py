@@ -16,9 +16,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.backend.operations.loaded import NAMES, Start, Table, loaded
+from tests.backend.operations.load_outcomes import NAMES, Start, Table, loaded
 from tests.backend.operations.service import PATIENCE, ROLES, Service
-from tests.waiting import until
+from tests.polling import until
 
 pytestmark = pytest.mark.slow
 

@@ -29,14 +29,14 @@ def test_what_web_and_worker_log_is_kept(start: Callable[..., Service], folder):
     service = start(LOG_KEEP=50)
     request_id = "kept-by-the-web-process"
     service.get("/api/nowhere", {"X-Request-Id": request_id})
-    wanted = {("web", "request", request_id), ("worker", "ready", None)}
+    expected = {("web", "request", request_id), ("worker", "ready", None)}
     with redis.Redis(unix_socket_path=str(folder.redis_socket)) as server:
         for record in records(server):
             event = str(record["event"])
-            found = "ready" if event.endswith("ready.") else event
-            wanted.discard((str(record["process"]), found, record.get("request_id")))
-            if not wanted:
+            results = "ready" if event.endswith("ready.") else event
+            expected.discard((str(record["process"]), results, record.get("request_id")))
+            if not expected:
                 break
-        assert wanted == set()
+        assert expected == set()
         # No more than asked for: Redis cuts whole nodes of a hundred off.
         assert server.xlen(STREAM) <= 150

@@ -125,6 +125,6 @@ def test_lines_below_the_level_are_not_written(capfd):
 def test_readable_lines_are_masked_too(capfd):
     setup.configure("INFO", "console", "test")
     setup.get_logger("test").info("event", password="hunter2")
-    said = capfd.readouterr().err
-    assert "password" in said
-    assert "hunter2" not in said
+    output = capfd.readouterr().err
+    assert "password" in output
+    assert "hunter2" not in output

@@ -14,7 +14,7 @@ from tests.backend.operations.service import run_manage, run_server
 
 
 @pytest.mark.parametrize(
-    ("given", "meant"),
+    ("variable", "meant"),
     [
         ("WEB_WORKER", "WEB_WORKERS"),
         ("LOG_LEVLE", "LOG_LEVEL"),
@@ -24,14 +24,14 @@ from tests.backend.operations.service import run_manage, run_server
     ],
 )
 def test_a_misspelt_setting_is_named(
-    monkeypatch: pytest.MonkeyPatch, given: str, meant: str
+    monkeypatch: pytest.MonkeyPatch, variable: str, meant: str
 ) -> None:
     monkeypatch.delenv(meant, raising=False)
-    monkeypatch.setenv(given, "s3cret")
-    assert (given, meant) in environment.misspelt()
-    said = [finding.said for finding in checks.names()]
-    assert f"{given} is not a setting; did you mean {meant}?" in said
-    assert "s3cret" not in "".join(said)
+    monkeypatch.setenv(variable, "s3cret")
+    assert (variable, meant) in environment.misspelt()
+    messages = [finding.said for finding in checks.names()]
+    assert f"{variable} is not a setting; did you mean {meant}?" in messages
+    assert "s3cret" not in "".join(messages)
 
 
 @pytest.mark.parametrize(
@@ -39,14 +39,14 @@ def test_a_misspelt_setting_is_named(
 )
 def test_other_variables_are_not(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv(name, "1")
-    assert name not in [given for given, _ in environment.misspelt()]
+    assert name not in [variable for variable, _ in environment.misspelt()]
 
 
 def test_settings_and_files_of_settings_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WEB_WORKERS", "2")
     monkeypatch.setenv("MASTER_KEY_FILE", "/run/secrets/key")
     assert {"WEB_WORKERS", "MASTER_KEY_FILE"}.isdisjoint(
-        given for given, _ in environment.misspelt()
+        variable for variable, _ in environment.misspelt()
     )
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from backend.tasks.schedule_lock import ScheduleLock
 from tests.other_process import ROOT, database_url
-from tests.waiting import until
+from tests.polling import until
 
 PATIENCE = 60.0
 KEEPS, WAITS = "this process keeps the schedule", "waiting for the lock of the schedule"

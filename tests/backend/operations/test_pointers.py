@@ -33,10 +33,10 @@ def instance() -> Iterator[Callable[[Path], DataFolder]]:
 
 
 def chosen(command: str, place: Path, **variables: str) -> str | None:
-    given = NONE | variables
+    environment = NONE | variables
     usual = place.with_name("usual")
-    pointers.choose(["manage.py", command], given, folder=place, usual=usual)
-    return given.get("DATA_DIR")
+    pointers.choose(["manage.py", command], environment, folder=place, usual=usual)
+    return environment.get("DATA_DIR")
 
 
 def test_the_only_instance_that_runs_is_chosen_and_named(
@@ -98,7 +98,7 @@ def test_a_pointer_that_can_t_be_read_hides_no_other(tmp_path: Path, instance: M
 @pytest.mark.slow
 def test_script_server_leaves_a_pointer_while_it_runs(start: Callable[..., Service]):
     def is_there() -> bool:
-        return service.data in [one.path for one in pointers.running()]
+        return service.data in [item.path for item in pointers.running()]
 
     service = start()
     assert is_there()

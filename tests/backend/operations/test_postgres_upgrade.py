@@ -22,7 +22,7 @@ from backend.operations.embedded.binaries import POSTGRES_MAJOR, postgres_instal
 from backend.operations.embedded.cluster import major_of
 from backend.operations.embedded.engines import Engines
 from tests.backend.operations.service import ROOT, plain_environment, run_manage
-from tests.waiting import until
+from tests.polling import until
 
 pytestmark = pytest.mark.slow
 OLD = 16
@@ -144,12 +144,12 @@ def test_an_upgrade_that_was_killed_while_it_put_the_new_one_in_place_is_finishe
     old: DataFolder, moment: str
 ) -> None:
     assert upgrade(old).returncode == 0
-    kept = old.engines / f"postgres.{OLD}"
+    stored = old.engines / f"postgres.{OLD}"
     old.postgres.rename(old.engines / "postgres.upgraded")
     if moment == "before":
-        kept.rename(old.postgres)
+        stored.rename(old.postgres)
     assert words(old) == ["über"]
-    assert major_of(kept) == OLD
+    assert major_of(stored) == OLD
 
 
 def test_an_upgrade_that_was_killed_leaves_no_server_in_the_way_of_the_next(

@@ -13,7 +13,7 @@ from backend.instance.folder import temporary_folder
 from tests.backend.operations.mixed_load import is_whole
 from tests.backend.operations.service import PATIENCE, Service
 from tests.backend.operations.stalls import stalled
-from tests.waiting import until
+from tests.polling import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("ready_during_stalls")]
 

@@ -39,7 +39,7 @@ def refusal(**settings: object) -> str:
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "wanted"),
+    ("name", "value", "expected"),
     [
         ("PORT", "eighty", "PORT must be a whole number, not 'eighty'."),
         ("PORT", "70000", "PORT must be between 1 and 65535, not 70000."),
@@ -63,10 +63,10 @@ def refusal(**settings: object) -> str:
         ("ENV_FILE", "/tmp", "ENV_FILE=/tmp: this isn't a file."),
     ],
 )
-def test_a_bad_setting_is_named(folder: DataFolder, name: str, value: str, wanted: str):
-    said = refusal(DATA_DIR=folder.path, **{name: value})
-    assert wanted in said
-    assert "secret" not in said
+def test_a_bad_setting_is_named(folder: DataFolder, name: str, value: str, expected: str):
+    message = refusal(DATA_DIR=folder.path, **{name: value})
+    assert expected in message
+    assert "secret" not in message
 
 
 @pytest.mark.parametrize("name", ["MASTER_KEY", "SECRET_KEY"])
@@ -74,31 +74,31 @@ def test_a_key_that_can_be_guessed_is_refused_outside_of_this_machine(
     folder: DataFolder, name: str
 ):
     public = {"PUBLIC_URL": "https://api.example.org", "PORT": free_port(), "DATA_DIR": folder.path}
-    said = refusal(**public, **{name: "elevenchars"})
-    assert said.startswith(f"{name} has fewer than 12 characters")
-    assert "elevenchars" not in said
+    message = refusal(**public, **{name: "elevenchars"})
+    assert message.startswith(f"{name} has fewer than 12 characters")
+    assert "elevenchars" not in message
 
 
 def test_a_damaged_database_folder_is_named(folder: DataFolder):
     folder.postgres.mkdir()
     (folder.postgres / "base").mkdir()
-    said = refusal(DATA_DIR=folder.path, PORT=free_port())
-    assert f"{folder.postgres} is damaged" in said
+    message = refusal(DATA_DIR=folder.path, PORT=free_port())
+    assert f"{folder.postgres} is damaged" in message
 
 
 def test_the_database_s_own_words_about_damage_are_passed_on(folder: DataFolder):
     folder.postgres.mkdir(mode=0o700)
     (folder.postgres / "PG_VERSION").write_text("18\n")
-    said = refusal(DATA_DIR=folder.path, PORT=free_port())
-    assert f"PostgreSQL doesn't start with {folder.postgres}" in said
-    assert "postgresql.conf" in said
+    message = refusal(DATA_DIR=folder.path, PORT=free_port())
+    assert f"PostgreSQL doesn't start with {folder.postgres}" in message
+    assert "postgresql.conf" in message
 
 
 def test_data_of_another_postgresql_version_is_named(folder: DataFolder):
     folder.postgres.mkdir()
     (folder.postgres / "PG_VERSION").write_text("15\n")
-    said = refusal(DATA_DIR=folder.path, PORT=free_port())
-    assert "was made by PostgreSQL 15" in said
+    message = refusal(DATA_DIR=folder.path, PORT=free_port())
+    assert "was made by PostgreSQL 15" in message
 
 
 @pytest.mark.parametrize("place", ["/dev/null/data", "/proc/data"])
@@ -244,8 +244,8 @@ def test_a_database_that_doesn_t_exist_is_named_by_its_variable(folder: DataFold
 
 
 def test_a_module_that_doesn_t_exist_is_one_sentence(folder: DataFolder):
-    said = refusal(DATA_DIR=folder.path, PORT=free_port(), CLOUD_MODULES="nope")
-    assert said == "CLOUD_MODULES names nope, and there is no such module."
+    message = refusal(DATA_DIR=folder.path, PORT=free_port(), CLOUD_MODULES="nope")
+    assert message == "CLOUD_MODULES names nope, and there is no such module."
 
 
 @pytest.mark.parametrize(
@@ -300,8 +300,8 @@ def test_manage_says_that_the_service_isn_t_running(
     ensure_keys(folder)
     done = run_manage(*command.split(), DATA_DIR=folder.path)
     assert (done.returncode, done.stdout) == (1, "")
-    said = f"The service isn't running: start script/server with DATA_DIR={folder.path}"
-    assert done.stderr.startswith(said)
+    message = f"The service isn't running: start script/server with DATA_DIR={folder.path}"
+    assert done.stderr.startswith(message)
     assert done.stderr.count("\n") == 1
 
 

@@ -19,8 +19,8 @@ from backend.kernel.process import restart_report
 from backend.operations.processes import reloads
 from tests.backend.operations.mixed_load import Load, is_whole, stored
 from tests.backend.operations.service import PATIENCE, ROLES, Service, run_manage
+from tests.polling import until
 from tests.ports import free_port
-from tests.waiting import until
 
 Start = Callable[..., Service]
 WAITS = """
@@ -146,7 +146,7 @@ def test_a_reload_between_two_restarts_starts_one_application(
     # The restarts fail, and the next one is due after five seconds.
     service.wait_for_line('"pause":5.0')
     # The report is written after the line.
-    until(lambda: any(one.is_failing for one in restart_report.read(folder.reports)), PATIENCE)
+    until(lambda: any(item.is_failing for item in restart_report.read(folder.reports)), PATIENCE)
     [restarted] = restart_report.read(folder.reports)
     assert (restarted.name, restarted.is_failing) == ("the application", True)
     assert "CLOUD_MODULES: own can't be loaded" in restarted.last_end
@@ -331,12 +331,12 @@ def zombies(service: Service) -> list[psutil.Process]:
 
 def applications(service: Service) -> set[psutil.Process]:
     """The processes that ``script/server`` has started to load the application."""
-    found = set()
+    results = set()
     for process in psutil.Process(service.process.pid).children():
         with suppress(psutil.Error):
             if "backend.serve" in process.cmdline() and process.status() != psutil.STATUS_ZOMBIE:
-                found.add(process)
-    return found
+                results.add(process)
+    return results
 
 
 def test_requests_are_answered_once_each(tmp_path: Path) -> None:

@@ -31,8 +31,8 @@ def restarted(name: str, *, is_failing: bool = False, ago: float = 60) -> Restar
     return Restarted(name, 7, is_failing, "SIGKILL", time() - ago)
 
 
-def said(level: str) -> list[str]:
-    return [found.said for found in processes.restarts() if found.level == level]
+def messages(level: str) -> list[str]:
+    return [process.said for process in processes.restarts() if process.level == level]
 
 
 def test_what_fails_again_and_again_is_named_and_does_not_change_the_status(reports: Path) -> None:
@@ -49,11 +49,11 @@ def test_what_fails_again_and_again_is_named_and_does_not_change_the_status(repo
 
 
 def test_doctor_warns_of_restarts_within_an_hour(reports: Path) -> None:
-    assert said("ok") == ["no process was restarted within the last hour"]
+    assert messages("ok") == ["no process was restarted within the last hour"]
     restart_report.write(reports, "roles", [restarted("web"), restarted("jobs", ago=7200)])
-    assert said("warn") == ["web was restarted 7 times, the last time 1 minutes ago."]
+    assert messages("warn") == ["web was restarted 7 times, the last time 1 minutes ago."]
     restart_report.write(reports, "roles", [restarted("web", is_failing=True)])
-    assert said("fail") == ["web fails again and again (SIGKILL)."]
+    assert messages("fail") == ["web fails again and again (SIGKILL)."]
 
 
 def test_without_a_supervisor_there_is_nothing_to_say(settings: Any, tmp_path: Path) -> None:
@@ -61,14 +61,14 @@ def test_without_a_supervisor_there_is_nothing_to_say(settings: Any, tmp_path: P
     assert restart_report.read(settings.DATA_FOLDER.reports) == []
     restart_report.write(settings.DATA_FOLDER.reports, "roles", [restarted("web")])
     assert not settings.DATA_FOLDER.reports.exists()
-    assert said("ok") == ["something else than script/server restarts the processes here"]
+    assert messages("ok") == ["something else than script/server restarts the processes here"]
 
 
 @pytest.mark.parametrize("content", ["", "[", "{}", '[{"name": 1}]', "[1]", "null", "\x00"])
 def test_a_damaged_report_is_left_out(reports: Path, content: str) -> None:
     (reports / "other.json").write_text(content)
     restart_report.write(reports, "roles", [restarted("web")])
-    assert [one.name for one in restart_report.read(reports)] == ["web"]
+    assert [item.name for item in restart_report.read(reports)] == ["web"]
 
 
 def test_what_is_no_report_keeps_nobody_from_starting(reports: Path) -> None:

@@ -58,7 +58,7 @@ def test_what_ends_some_seconds_after_each_start_keeps_its_state(life: float) ->
     for _ in range(200):
         clock.now += life + restarts.died()
         states.append(restarts.is_failing)
-    changes = sum(one != other for one, other in pairwise(states))
+    changes = sum(item != other for item, other in pairwise(states))
     assert changes == (0 if life == 30 else 1)
     clock.now += WINDOW
     assert not restarts.is_failing

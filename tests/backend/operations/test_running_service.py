@@ -34,9 +34,9 @@ def paste(command: str) -> dict[str, object]:
 def test_the_printed_commands_create_an_object_and_read_it_back(service: Service):
     create, find = service.commands()
     created = paste(create)
-    found = paste(find)["results"]
-    assert [row["objectId"] for row in found] == [created["objectId"]]
-    assert found[0]["text"] == "hello"
+    results = paste(find)["results"]
+    assert [row["objectId"] for row in results] == [created["objectId"]]
+    assert results[0]["text"] == "hello"
 
 
 def test_the_printed_credentials_open_the_admin(service: Service):
@@ -110,12 +110,12 @@ def test_sockets_and_rest_share_the_public_port(service: Service, path: str, upg
             "Sec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n\r\n".encode()
         )
         client.sendall(b"\x81\x84\0\0\0\0ping")
-        heard = b""
-        while b"pong" not in heard:
+        messages = b""
+        while b"pong" not in messages:
             piece = client.recv(4096)
-            assert piece, heard
-            heard += piece
-    assert heard.startswith(b"HTTP/1.1 101 ")
+            assert piece, messages
+            messages += piece
+    assert messages.startswith(b"HTTP/1.1 101 ")
 
 
 def test_a_second_instance_is_refused_and_the_first_is_named(service: Service):

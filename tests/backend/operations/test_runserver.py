@@ -60,8 +60,8 @@ def test_rest_the_admin_and_sockets_are_served(folder: DataFolder, start: Callab
         classes = f"http://{address}/api/classes/Developed"
         created = client.post(classes, json={"name": "first"}, headers=keys)
         assert created.status_code == 201
-        found = client.get(classes, headers=keys).json()["results"]
-        assert [row["objectId"] for row in found] == [created.json()["objectId"]]
+        results = client.get(classes, headers=keys).json()["results"]
+        assert [row["objectId"] for row in results] == [created.json()["objectId"]]
         login = client.get(f"http://{address}/admin/login/")
         assert (login.status_code, "csrfmiddlewaretoken" in login.text) == (200, True)
         with connect(f"ws://{address}/ws?applicationId={KEYS['APP_ID']}&since=now") as socket:

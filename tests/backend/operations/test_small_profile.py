@@ -8,7 +8,7 @@ import pytest
 
 from tests.backend.operations.mixed_load import is_whole
 from tests.backend.operations.service import PATIENCE, ROOT, Service, run_manage
-from tests.waiting import until
+from tests.polling import until
 
 Start = Callable[..., Service]
 pytestmark = pytest.mark.slow

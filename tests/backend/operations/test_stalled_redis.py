@@ -1,4 +1,4 @@
-"""A Redis that is there and doesn't answer holds nobody up: tasks are handed over later."""
+"""A Redis that is there and doesn't answer delays no request: tasks are submitted later."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from tests.backend.operations.mixed_load import headers
 from tests.backend.operations.service import PATIENCE, Service
-from tests.waiting import until
+from tests.polling import until
 
 pytestmark = pytest.mark.slow
 
@@ -48,11 +48,11 @@ def redis_process(service: Service) -> Iterator[psutil.Process]:
 def answer(service: Service, path: str, body: object) -> int:
     """The status of a ``POST``, which may not take long."""
     began = time.monotonic()
-    given = httpx.post(
+    response = httpx.post(
         f"{service.url}/api{path}", headers=headers(service), json=body, timeout=PATIENCE
     )
     assert time.monotonic() - began < LONGEST, path
-    return given.status_code
+    return response.status_code
 
 
 def noted(service: Service) -> set[int]:

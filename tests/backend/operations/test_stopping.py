@@ -33,8 +33,8 @@ def test_sigterm_stops_every_process_and_a_second_start_has_the_data(
     assert "database system is shut down" in (folder.log / "postgres.log").read_text()
 
     second = start()
-    found = paste(f". {folder.keys}; {second.commands()[1]}")["results"]
-    assert [row["objectId"] for row in found] == [created["objectId"]]
+    results = paste(f". {folder.keys}; {second.commands()[1]}")["results"]
+    assert [row["objectId"] for row in results] == [created["objectId"]]
     # Secrets are printed once; later starts say where they are.
     for secret in (first.printed(r"password (\S+)"), first.printed(r"Master-Key: ([\w-]+)")):
         assert secret not in second.output
@@ -75,8 +75,8 @@ def test_a_service_that_is_stopped_while_it_starts_again_leaves_no_process(start
 
 @pytest.mark.slow
 def test_with_both_addresses_given_no_engine_is_started(start: Start):
-    with temporary_engines() as others:
-        service = start(DATABASE_URL=others.database_url, REDIS_URL=others.redis_url)
+    with temporary_engines() as other_engines:
+        service = start(DATABASE_URL=other_engines.database_url, REDIS_URL=other_engines.redis_url)
         assert service.get("/ready").status_code == 200
         names = [process.name() for process in service.family]
         assert "postgres" not in names

@@ -14,7 +14,7 @@ import pytest
 from backend.kernel.process import restart_report
 from backend.kernel.process.restart_report import Restarted
 from tests.backend.operations.service import PATIENCE, ROOT, plain_environment
-from tests.waiting import until
+from tests.polling import until
 
 
 class Supervised:
@@ -50,8 +50,8 @@ class Supervised:
         return self.pid(name)
 
     def reported(self, name: str) -> Restarted | None:
-        found = restart_report.read(self.folder / "reports")
-        return next((one for one in found if one.name == name), None)
+        parsed = restart_report.read(self.folder / "reports")
+        return next((item for item in parsed if item.name == name), None)
 
 
 Start = Callable[..., Supervised]
@@ -81,9 +81,9 @@ def test_a_process_that_is_killed_is_replaced_and_the_others_go_on(
     assert supervised.successor("first", first) != first
     assert supervised.pid("second") == second
     until(lambda: supervised.reported("first") is not None, PATIENCE)
-    found = supervised.reported("first")
-    assert found is not None
-    assert (found.restarts, found.is_failing, found.last_end) == (1, False, number.name)
+    report = supervised.reported("first")
+    assert report is not None
+    assert (report.restarts, report.is_failing, report.last_end) == (1, False, number.name)
     assert supervised.reported("second") is None
 
 
@@ -92,9 +92,9 @@ def test_a_machine_without_room_for_a_process_ends_none(start: Start) -> None:
     first, second = supervised.pid("first"), supervised.pid("second")
     assert psutil.pid_exists(first)
     assert psutil.pid_exists(second)
-    found = supervised.reported("first")
-    assert found is not None
-    assert found.last_end == "no process: Resource temporarily unavailable"
+    report = supervised.reported("first")
+    assert report is not None
+    assert report.last_end == "no process: Resource temporarily unavailable"
 
 
 def test_a_process_that_hangs_is_replaced(start: Start) -> None:
@@ -103,14 +103,14 @@ def test_a_process_that_hangs_is_replaced(start: Start) -> None:
     supervised.successor("first", first)
     assert not psutil.pid_exists(first)
     assert (supervised.pid("second"), supervised.pid("third")) == (second, third)
-    found = supervised.reported("first")
-    assert found is not None
-    assert found.last_end == "it hung"
+    report = supervised.reported("first")
+    assert report is not None
+    assert report.last_end == "it hung"
 
 
 @pytest.mark.slow
 def test_a_stopped_process_is_replaced(start: Start) -> None:
-    """It can't end by itself any more."""
+    """It can no longer end on its own."""
     supervised = start("first=serve", silence=1.5)
     first = supervised.pid("first")
     psutil.Process(first).suspend()
@@ -141,13 +141,13 @@ def test_what_ends_again_and_again_is_reported_and_the_others_go_on(start: Start
     second = supervised.pid("second")
 
     def is_failing() -> bool:
-        found = supervised.reported("first")
-        return found is not None and found.is_failing
+        report = supervised.reported("first")
+        return report is not None and report.is_failing
 
     until(is_failing, PATIENCE)
-    found = supervised.reported("first")
-    assert found is not None
-    assert (found.restarts, found.last_end) == (5, "status 3")
+    results = supervised.reported("first")
+    assert results is not None
+    assert (results.restarts, results.last_end) == (5, "status 3")
     assert supervised.pid("second") == second
     assert supervised.reported("second") is None
 

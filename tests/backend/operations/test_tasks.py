@@ -39,10 +39,10 @@ def _worker(store: redis.Redis):
         yield
 
 
-def told(store: redis.Redis, key: str) -> dict[str, str]:
-    found = store.blpop([key], timeout=PATIENCE)
-    assert found, "The task was not run."
-    return json.loads(found[1])
+def reported(store: redis.Redis, key: str) -> dict[str, str]:
+    item = store.blpop([key], timeout=PATIENCE)
+    assert item, "The task was not run."
+    return json.loads(item[1])
 
 
 @pytest.mark.usefixtures("_worker")
@@ -51,7 +51,7 @@ def test_a_task_logs_with_the_id_of_the_request_that_started_it(store: redis.Red
     with bound_contextvars(request_id="request-1"):
         tell_context.delay("first")
     tell_context.delay("second")
-    first, second = told(store, "first"), told(store, "second")
+    first, second = reported(store, "first"), reported(store, "second")
     assert first["request_id"] == "request-1"
     assert first["task"] == "tests.tell_context"
     assert "request_id" not in second
@@ -90,7 +90,7 @@ def test_a_channel_without_a_connection_is_a_lost_connection_that_workers_surviv
 )
 def test_that_tasks_of_every_second_succeed_is_not_logged(text: str, is_kept: bool):
     record = logging.LogRecord("celery.app.trace", logging.INFO, "", 1, text, (), None)
-    filters = [one for handler in logging.getLogger().handlers for one in handler.filters]
-    assert all(one.filter(record) for one in filters) is is_kept
+    filters = [item for handler in logging.getLogger().handlers for item in handler.filters]
+    assert all(item.filter(record) for item in filters) is is_kept
     record.levelno = logging.ERROR
-    assert all(one.filter(record) for one in filters)
+    assert all(item.filter(record) for item in filters)

@@ -72,11 +72,11 @@ def test_room_is_made_by_the_busiest_network_and_its_longest_idle_connections() 
     connections = Connections(Limits(max_connections=30))
     busy = [Peer("busy", idle_since=float(number)) for number in range(20)]
     working = Peer("busy")
-    others = [Peer(f"other-{number}", idle_since=0.0) for number in range(9)]
-    add(connections, working, *reversed(busy), *others)
+    other_peers = [Peer(f"other-{number}", idle_since=0.0) for number in range(9)]
+    add(connections, working, *reversed(busy), *other_peers)
     assert connections.add(Peer("new"))
     assert [peer for peer in busy if peer.drops] == busy[:2]
-    assert not any(peer.drops for peer in (working, *others))
+    assert not any(peer.drops for peer in (working, *other_peers))
     # There is room for one more before others have to go.
     assert connections.add(Peer("new"))
     assert sum(peer.drops for peer in busy) == 2
@@ -99,11 +99,11 @@ def test_a_flood_never_exceeds_the_limit_and_drops_nobody_twice() -> None:
 def test_without_idle_connections_the_busiest_network_loses_one() -> None:
     connections = Connections(Limits(max_connections=5))
     busy = [Peer("busy") for _ in range(3)]
-    others = [Peer("one"), Peer("two")]
-    add(connections, *others, *busy)
+    other_peers = [Peer("one"), Peer("two")]
+    add(connections, *other_peers, *busy)
     assert connections.add(Peer("new"))
     assert sum(peer.drops for peer in busy) == 1
-    assert not any(peer.drops for peer in others)
+    assert not any(peer.drops for peer in other_peers)
 
 
 def test_idle_connections_of_others_go_before_working_ones() -> None:

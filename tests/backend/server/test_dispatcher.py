@@ -125,8 +125,8 @@ def test_addresses_take_turns() -> None:
 def test_an_address_with_slow_requests_cannot_take_every_thread(bench: Bench) -> None:
     slow = bench.submit("slow", 50, gate=bench.gate)
     bench.wait(lambda: sum(job.runs for job in slow) == 2)
-    others = bench.submit("other", 20)
-    bench.wait(lambda: all(job.is_over for job in others))
+    other_calls = bench.submit("other", 20)
+    bench.wait(lambda: all(job.is_over for job in other_calls))
     assert sum(job.runs for job in slow) == 2
 
 
@@ -135,8 +135,8 @@ def test_each_of_several_slow_addresses_has_the_basic_number_at_most(bench: Benc
     bench.wait(lambda: sum(job.runs for job in first) == 2)
     second = bench.submit("second", 20, gate=bench.gate)
     bench.wait(lambda: sum(job.runs for job in second) == 2)
-    others = bench.submit("other", 5)
-    bench.wait(lambda: all(job.is_over for job in others))
+    other_calls = bench.submit("other", 5)
+    bench.wait(lambda: all(job.is_over for job in other_calls))
     assert sum(job.runs for job in first) == sum(job.runs for job in second) == 2
 
 
@@ -168,9 +168,9 @@ def test_too_many_waiting_requests_of_one_address_are_429_and_of_all_503() -> No
     jobs = bench.submit("busy", 4, gate=bench.gate)
     assert [error.status for error in jobs[3].errors] == [429]
     assert getattr(jobs[3].errors[0], "headers", {})["Retry-After"] == "1"
-    others = [bench.submit(f"other-{number}", gate=bench.gate)[0] for number in range(8)]
-    bench.wait(lambda: any(job.errors for job in others))
-    assert {error.status for job in others for error in job.errors} == {503}
+    other_calls = [bench.submit(f"other-{number}", gate=bench.gate)[0] for number in range(8)]
+    bench.wait(lambda: any(job.errors for job in other_calls))
+    assert {error.status for job in other_calls for error in job.errors} == {503}
     bench.close()
     assert all(len(job.errors) + len(job.responses) == 1 for job in bench.jobs)
 

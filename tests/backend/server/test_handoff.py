@@ -12,7 +12,7 @@ import pytest
 
 from tests.backend.server.running import Wire
 from tests.other_process import OtherProcess, other_process
-from tests.realtime.serving import Serving, serving
+from tests.realtime.server_process import Serving, serving
 from tests.rest import CLIENT
 
 pytestmark = [pytest.mark.process, pytest.mark.django_db]

@@ -257,11 +257,11 @@ def test_a_head_without_an_end_is_refused_at_its_limit(server: Running) -> None:
 
 
 def test_a_large_body_does_not_count_as_the_head_that_follows_it(server: Running) -> None:
-    head, rest = get(b"/second")[:20], get(b"/second")[20:]
+    head, remaining = get(b"/second")[:20], get(b"/second")[20:]
     with server.connect() as wire:
         wire.send(post(b"x" * 200_000) + head)
         assert wire.response().json["length"] == 200_000
-        assert wire.send(rest).response().json["path"] == "/second"
+        assert wire.send(remaining).response().json["path"] == "/second"
 
 
 def test_a_row_of_requests_does_not_count_as_the_chunks_that_follow_it(server: Running) -> None:

@@ -1,4 +1,4 @@
-"""Responses as bytes: what is written is what a client reads, whatever the application says."""
+"""Responses as bytes: what is written is what a client reads, for any response."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def read(wire: bytes, method: str) -> tuple[h11.Response, bytes, bool]:
     status=st.sampled_from([200, 201, 204, 206, 304, 400, 404, 413, 500, 503]),
     version=st.sampled_from(["1.0", "1.1"]),
     body=st.binary(max_size=100),
-    rest=st.none() | st.lists(st.binary(min_size=1, max_size=50), max_size=3),
+    remaining=st.none() | st.lists(st.binary(min_size=1, max_size=50), max_size=3),
     headers=st.lists(st.tuples(names, values), max_size=5),
     keep_alive=st.booleans(),
 )
@@ -51,24 +51,24 @@ def test_what_is_written_is_what_a_client_reads(
     status: int,
     version: str,
     body: bytes,
-    rest: list[bytes] | None,
+    remaining: list[bytes] | None,
     headers: list[tuple[str, str]],
     keep_alive: bool,
 ) -> None:
     response = Response(
-        status, [*headers, ("X-Last", "yes")], body, None if rest is None else iter(rest)
+        status, [*headers, ("X-Last", "yes")], body, None if remaining is None else iter(remaining)
     )
     framing = framed(response, method, version, keep_alive=keep_alive)
-    pieces = [body, *(rest or [])]
+    pieces = [body, *(remaining or [])]
     wire = framing.head
     if framing.has_body:
         if framing.is_chunked:
             wire += b"".join(chunk(piece) for piece in pieces if piece) + LAST_CHUNK
         else:
             wire += b"".join(pieces)
-    answer, seen, is_open = read(wire, method)
+    answer, observed, is_open = read(wire, method)
     assert answer.status_code == status
-    assert seen == (b"".join(pieces) if framing.has_body else b"")
+    assert observed == (b"".join(pieces) if framing.has_body else b"")
     assert (b"x-last", b"yes") in answer.headers
     if framing.closes:
         assert not is_open or (b"connection", b"close") in answer.headers

@@ -12,7 +12,7 @@ import pytest
 
 from backend.server.shares import Shares
 from tests.backend.server.running import Running, running
-from tests.waiting import until
+from tests.polling import until
 
 FEW, MANY = 12, 40
 
@@ -26,7 +26,7 @@ def listener() -> Iterator[socket.socket]:
 def test_a_process_with_more_than_another_one_has_a_large_share() -> None:
     shares = Shares(3)
     first, second = shares.of(4), shares.of(5)
-    assert not first.is_large(100)  # nobody else accepts
+    assert not first.is_large(100)  # no other process accepts
     second.note(10)
     assert [first.is_large(number) for number in (0, 10, 12, 13)] == [False, False, False, True]
     shares.of(6).note(2)

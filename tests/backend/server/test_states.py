@@ -86,12 +86,12 @@ def test_every_state_of_reading_is_reached_and_left(server: Running) -> None:
 
     with server.connect() as wire:
         reaches(Reading.IDLE)
-        whole = post(b"x" * 10)
-        wire.send(whole[:5])
+        response = post(b"x" * 10)
+        wire.send(response[:5])
         reaches(Reading.HEAD)
-        wire.send(whole[5:-5])
+        wire.send(response[5:-5])
         reaches(Reading.BODY)
-        wire.send(whole[-5:])
+        wire.send(response[-5:])
         assert wire.response().status == 200
         assert reading() == [Reading.IDLE]
         wire.send(get(b"/wait", b"Connection: close\r\n"))

@@ -85,12 +85,12 @@ def test_a_turn_ends_with_enough_bytes_or_at_its_time() -> None:
 
     iterator = pieces()
     assert gather(iterator, until=monotonic() - 1) == (b"x" * 10_000, False)
-    whole, is_last = gather(iterator)
-    assert PIECE <= len(whole) < PIECE + 10_000
+    full, is_last = gather(iterator)
+    assert PIECE <= len(full) < PIECE + 10_000
     assert not is_last
-    rest, is_last = gather(iterator, size=10_000_000, until=monotonic() + PATIENCE)
+    remaining, is_last = gather(iterator, size=10_000_000, until=monotonic() + PATIENCE)
     assert is_last
-    assert len(whole) + len(rest) == 990_000
+    assert len(full) + len(remaining) == 990_000
     assert gather(iterator, until=monotonic() - 1) == (b"", True)
 
 

@@ -57,7 +57,7 @@ def test_fields_of_later_forks_follow_in_their_order() -> None:
     before = REAL["ethereum"]
     with_list = {**before, "blockAccessListHash": "0x" + "11" * 32}
     with_slot = {**with_list, "slotNumber": "0xb1a2c3"}
-    hashes = [hash_of(msgspec.convert(one, Header)) for one in (before, with_list, with_slot)]
+    hashes = [hash_of(msgspec.convert(item, Header)) for item in (before, with_list, with_slot)]
     assert None not in hashes
     assert len({*hashes}) == 3
     assert hash_of(msgspec.convert({**before, "slotNumber": "0x1"}, Header)) is None

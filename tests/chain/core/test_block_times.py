@@ -87,7 +87,7 @@ def test_the_same_second_in_another_unit_is_none() -> None:
 
 @pytest.mark.parametrize("value", [b'"0x1"', b"17", b"1.5", b"null", b'"soon"'])
 def test_no_scalar_in_place_of_a_time_makes_an_answer_unreadable(value: bytes) -> None:
-    whole = msgspec.json.encode(log(1)).replace(
+    text = msgspec.json.encode(log(1)).replace(
         b'"blockTimestamp":null', b'"blockTimestamp":%b' % value
     )
-    assert msgspec.json.decode(whole, type=Log).height == 1
+    assert msgspec.json.decode(text, type=Log).height == 1

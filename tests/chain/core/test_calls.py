@@ -43,12 +43,12 @@ PAIR = typed("tuple", "pair", components=[typed("uint8", "a"), typed("uint256[]"
 def test_arguments_are_encoded_by_their_types() -> None:
     function = only(typed("address"), typed("uint256"), typed("bytes4"), typed("string"), PAIR)
     args = [ADDRESS, str(2**200), "0x12345678", "grün", {"a": 1, "b": ["2", 3]}]
-    wanted = eth_abi.encode(
+    encoded = eth_abi.encode(
         ["address", "uint256", "bytes4", "string", "(uint8,uint256[])"],
         [ADDRESS, 2**200, b"\x12\x34\x56\x78", "grün", (1, [2, 3])],
     )
     assert function.signature == "f(address,uint256,bytes4,string,(uint8,uint256[]))"
-    assert function.call_data(args) == function.selector + wanted.hex()
+    assert function.call_data(args) == function.selector + encoded.hex()
     assert function.selector == selector(function.signature)
 
 
@@ -67,7 +67,7 @@ def test_selectors_spell_the_function_type_by_its_own_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("type_", "value", "said"),
+    ("type_", "value", "message"),
     [
         ("uint8", 256, "args[0]: out of the range of uint8"),
         ("int8", -129, "args[0]: out of the range of int8"),
@@ -92,14 +92,14 @@ def test_selectors_spell_the_function_type_by_its_own_name() -> None:
         ("uint8[][]", [[1], [300]], "args[0][1][0]: out of the range"),
     ],
 )
-def test_an_argument_that_does_not_fit_is_named(type_: str, value: Any, said: str) -> None:
+def test_an_argument_that_does_not_fit_is_named(type_: str, value: Any, message: str) -> None:
     with pytest.raises(BadValue) as raised:
         only(typed(type_)).call_data([value])
-    assert str(raised.value).startswith(said)
+    assert str(raised.value).startswith(message)
 
 
 def test_parts_of_tuples_are_named() -> None:
-    for value, said in (
+    for value, message in (
         ({"a": 1}, "args[0].b: missing (uint256[])"),
         ({"a": 1, "b": [], "c": 1}, "args[0]: there is no 'c', but a, b"),
         ({"a": 999, "b": []}, "args[0].a: out of the range"),
@@ -108,7 +108,7 @@ def test_parts_of_tuples_are_named() -> None:
     ):
         with pytest.raises(BadValue) as raised:
             only(PAIR).call_data([value])
-        assert str(raised.value).startswith(said)
+        assert str(raised.value).startswith(message)
 
 
 def test_much_data_is_refused() -> None:
@@ -131,11 +131,11 @@ VALUES = {
 
 
 def _of(type_: str) -> Any:
-    base, bracket, rest = type_.partition("[")
+    base, bracket, remaining = type_.partition("[")
     values = VALUES[base]
     if not bracket:
         return values
-    size = int(rest[:-1]) if rest[:-1] else None
+    size = int(remaining[:-1]) if remaining[:-1] else None
     return st.lists(values, min_size=size or 0, max_size=3 if size is None else size)
 
 
@@ -149,25 +149,25 @@ PARTS = st.lists(TYPES, max_size=4).flatmap(
 @given(PARTS)
 def test_what_clients_write_they_read_again(drawn: tuple[list[str], tuple[Any, ...]]) -> None:
     types, values = drawn
-    entries = [typed(one, f"p{number}") for number, one in enumerate(types)]
+    entries = [typed(item, f"p{number}") for number, item in enumerate(types)]
     if entries:
         entries = [typed("tuple", "all", components=entries), *entries]
-        given_ = {"all": [*values], **{f"p{number}": one for number, one in enumerate(values)}}
+        given_ = {"all": [*values], **{f"p{number}": item for number, item in enumerate(values)}}
     else:
         given_ = {}
     parts = parts_of(entries, "abi")
     data = encode(parts, all_from_json(parts, given_, "args"))
-    found = read(parts, data)
+    parsed = read(parts, data)
     if entries:
-        wanted = {f"p{number}": _without_nul(one) for number, one in enumerate(values)}
-        assert found == {"all": wanted, **wanted}
+        expected = {f"p{number}": _without_nul(item) for number, item in enumerate(values)}
+        assert parsed == {"all": expected, **expected}
 
 
-def _without_nul(found: Any) -> Any:
+def _without_nul(results: Any) -> Any:
     """PostgreSQL has no NUL in its texts, so nothing that is read has one."""
-    if isinstance(found, list):
-        return [_without_nul(one) for one in found]
-    return found.replace("\x00", "\ufffd") if isinstance(found, str) else found
+    if isinstance(results, list):
+        return [_without_nul(result) for result in results]
+    return results.replace("\x00", "\ufffd") if isinstance(results, str) else results
 
 
 # -- Results --------------------------------------------------------------------------------------
@@ -175,15 +175,15 @@ def _without_nul(found: Any) -> Any:
 
 def test_results_are_nothing_the_value_or_an_object() -> None:
     assert only().result(b"") is None
-    one = only(outputs=[typed("uint48")])
-    assert one.result(eth_abi.encode(["uint48"], [2**48 - 1])) == 2**48 - 1
+    item = only(outputs=[typed("uint48")])
+    assert item.result(eth_abi.encode(["uint48"], [2**48 - 1])) == 2**48 - 1
     wide = only(outputs=[typed("uint56")])
     assert wide.result(eth_abi.encode(["uint56"], [1])) == "1"
     two = only(outputs=[typed("address", "who"), typed("bytes")])
     answer = eth_abi.encode(["address", "bytes"], [ADDRESS.lower(), b"\x01"])
     assert two.result(answer) == {"who": ADDRESS, "1": "0x01"}
     with pytest.raises(BadValue, match="isn't what its ABI says"):
-        one.result(b"\x01")
+        item.result(b"\x01")
 
 
 def test_an_answer_that_says_it_holds_more_than_it_is_is_refused() -> None:
@@ -239,7 +239,7 @@ def test_older_abis_are_understood() -> None:
 
 
 @pytest.mark.parametrize(
-    ("entry", "said"),
+    ("entry", "message"),
     [
         ({"type": "function"}, "abi[0].name"),
         ({"type": "function", "name": 5}, "abi[0].name"),
@@ -256,10 +256,10 @@ def test_older_abis_are_understood() -> None:
         ({"type": "function", "name": "f", "inputs": [typed("tuple")]}, "abi[0].inputs[0].comp"),
     ],
 )
-def test_an_abi_that_is_none_is_refused_with_the_place(entry: Any, said: str) -> None:
+def test_an_abi_that_is_none_is_refused_with_the_place(entry: Any, message: str) -> None:
     with pytest.raises(BadAbi) as raised:
         functions_of([entry])
-    assert str(raised.value).startswith(said)
+    assert str(raised.value).startswith(message)
 
 
 # -- Reverts --------------------------------------------------------------------------------------
@@ -270,7 +270,7 @@ ERRORS = [
 
 
 @pytest.mark.parametrize(
-    ("data", "message", "said"),
+    ("data", "message", "text"),
     [
         (
             selector("Error(string)") + eth_abi.encode(["string"], ["not yours"]).hex(),
@@ -293,8 +293,8 @@ ERRORS = [
         ("0xzz", "", "no reason given"),
     ],
 )
-def test_a_reason_is_read(data: str | None, message: str, said: str) -> None:
-    assert said in revert_reason(data, [None, [{"type": "error"}], ERRORS], message)
+def test_a_reason_is_read(data: str | None, message: str, text: str) -> None:
+    assert text in revert_reason(data, [None, [{"type": "error"}], ERRORS], message)
 
 
 # -- Cuts -----------------------------------------------------------------------------------------
@@ -307,8 +307,8 @@ def test_a_cut_adds_what_a_facet_brings() -> None:
     (cuts, init, call) = eth_abi.decode(
         ["(address,uint8,bytes4[])[]", "address", "bytes"], bytes.fromhex(data[10:])
     )
-    wanted = ((ADDRESS.lower(), 0, (b"\x12\x34\x56\x78", b"\xde\xad\xbe\xef")),)
-    assert (cuts, init, call) == (wanted, "0x" + "00" * 20, b"")
+    expected = ((ADDRESS.lower(), 0, (b"\x12\x34\x56\x78", b"\xde\xad\xbe\xef")),)
+    assert (cuts, init, call) == (expected, "0x" + "00" * 20, b"")
     assert diamonds.added_by(data) == {"0x12345678", "0xdeadbeef"}
     assert diamonds.added_by("0x12345678") == frozenset()
 

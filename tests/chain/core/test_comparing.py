@@ -28,7 +28,8 @@ def row(block: int, index: int = 0, **changed: Any) -> EventRow:
 
 def stored(*rows: EventRow) -> dict[Identity, Content]:
     return {
-        identity_of(one): Content(*[getattr(one, name) for name in Content._fields]) for one in rows
+        identity_of(item): Content(*[getattr(item, name) for name in Content._fields])
+        for item in rows
     }
 
 
@@ -43,8 +44,10 @@ def test_the_order_of_keys_and_the_name_of_the_contract_do_not_count() -> None:
 
 def test_what_is_missing_superfluous_and_different_is_told() -> None:
     orphan = msgspec.structs.replace(row(3), block_hash="0xother")
-    found = compare(stored(row(1), row(2, args="{}"), orphan), [row(1), row(2), row(3), row(4)])
-    assert found.missing == [row(3), row(4)]
-    assert found.superfluous == [(3, 0, "0xother")]
-    assert found.different == [row(2)]
-    assert found.blocks() == [2, 3, 4]
+    differences = compare(
+        stored(row(1), row(2, args="{}"), orphan), [row(1), row(2), row(3), row(4)]
+    )
+    assert differences.missing == [row(3), row(4)]
+    assert differences.superfluous == [(3, 0, "0xother")]
+    assert differences.different == [row(2)]
+    assert differences.blocks() == [2, 3, 4]

@@ -22,9 +22,9 @@ def event(name: str, *inputs: str, anonymous: bool = False) -> dict[str, Any]:
     """An event of an ABI from inputs such as ``address indexed from``."""
     read = []
     for text in inputs:
-        type_, *rest = text.split(" ")
-        is_indexed = "indexed" in rest
-        name_ = "".join(word for word in rest if word != "indexed")
+        type_, *remaining = text.split(" ")
+        is_indexed = "indexed" in remaining
+        name_ = "".join(word for word in remaining if word != "indexed")
         read.append({"name": name_, "type": type_, "indexed": is_indexed})
     return {"type": "event", "name": name, "inputs": read, "anonymous": anonymous}
 

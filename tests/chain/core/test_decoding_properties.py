@@ -71,7 +71,7 @@ def values_of(type_: str) -> st.SearchStrategy[Any]:
         least, most = (length[0], length[0]) if length else (0, 3)
         return st.lists(values_of(item), min_size=least, max_size=most)
     if isinstance(parsed, TupleType):
-        return st.tuples(*(values_of(one.to_type_str()) for one in parsed.components))
+        return st.tuples(*(values_of(component.to_type_str()) for component in parsed.components))
     if parsed.base == "address":
         return st.binary(min_size=20, max_size=20).map(lambda raw: "0x" + raw.hex())
     if parsed.base == "bool":
@@ -93,9 +93,9 @@ def shown(type_: str, value: Any) -> Any:
     """A value of eth_abi by the rules of the JSON."""
     parsed = parse(type_)
     if parsed.is_array:
-        return [shown(parsed.item_type.to_type_str(), one) for one in value]
+        return [shown(parsed.item_type.to_type_str(), item) for item in value]
     if isinstance(parsed, TupleType):
-        types = [one.to_type_str() for one in parsed.components]
+        types = [item.to_type_str() for item in parsed.components]
         return {str(n): shown(*pair) for n, pair in enumerate(zip(types, value, strict=True))}
     if parsed.base == "address":
         return to_checksum_address(value)
@@ -112,13 +112,13 @@ def input_of(type_: str) -> dict[str, Any]:
         end = type_.rindex(")") + 1
         base, brackets = "tuple", type_[end:]
         parts = parse(type_[:end]).components
-        components = [input_of(one.to_type_str()) for one in parts]
+        components = [input_of(part.to_type_str()) for part in parts]
         return {"name": "", "type": base + brackets, "components": components}
     return {"name": "", "type": type_}
 
 
 def vocabulary(types: list[str]) -> tuple[Vocabulary, str]:
-    abi = [{"type": "event", "name": "E", "inputs": [input_of(one) for one in types]}]
+    abi = [{"type": "event", "name": "E", "inputs": [input_of(item) for item in types]}]
     check_abi(abi)
     [event] = events_of(abi)
     return Vocabulary([event]), event.topic
@@ -127,15 +127,15 @@ def vocabulary(types: list[str]) -> tuple[Vocabulary, str]:
 @st.composite
 def logs(draw: st.DrawFn) -> tuple[list[str], list[Any]]:
     types = draw(st.lists(TYPES, min_size=1, max_size=4))
-    return types, [draw(values_of(one)) for one in types]
+    return types, [draw(values_of(item)) for item in types]
 
 
 @few
 @given(logs())
 def test_what_eth_abi_has_encoded_is_decoded(log: tuple[list[str], list[Any]]) -> None:
     types, values = log
-    known, topic = vocabulary(types)
-    name, args = known.read([topic], "0x" + encode(types, values).hex())
+    existing, topic = vocabulary(types)
+    name, args = existing.read([topic], "0x" + encode(types, values).hex())
     assert name == "E"
     assert json.loads(args) == {
         str(n): shown(*pair) for n, pair in enumerate(zip(types, values, strict=True))
@@ -154,22 +154,22 @@ def test_altered_data_are_decoded_as_eth_abi_does_or_not_at_all(
         place = choose.draw(st.integers(0, len(content) - 1) | st.just(31))
         content[min(place, len(content) - 1)] = choose.draw(st.integers(0, 255))
     del content[choose.draw(st.integers(0, len(content)) | st.just(len(content))) :]
-    known, topic = vocabulary(types)
-    name, args = known.read([topic], "0x" + content.hex())
+    existing, topic = vocabulary(types)
+    name, args = existing.read([topic], "0x" + content.hex())
     if name is None:
         return
     try:
-        found = decode(types, bytes(content))
+        decoded = decode(types, bytes(content))
     except DecodingError as error:
         raise AssertionError(f"decoded as {args}") from error
     assert json.loads(args) == {
-        str(n): shown(*pair) for n, pair in enumerate(zip(types, found, strict=True))
+        str(n): shown(*pair) for n, pair in enumerate(zip(types, decoded, strict=True))
     }
 
 
 @few
 @given(st.lists(TYPES, min_size=1, max_size=3), st.binary(max_size=600))
 def test_any_bytes_are_an_event(types: list[str], content: bytes) -> None:
-    known, topic = vocabulary(types)
-    _, args = known.read([topic], "0x" + content.hex())
+    existing, topic = vocabulary(types)
+    _, args = existing.read([topic], "0x" + content.hex())
     assert isinstance(json.loads(args), dict)

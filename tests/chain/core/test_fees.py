@@ -42,13 +42,13 @@ def test_the_caps_hold() -> None:
 @given(base=AMOUNTS, tip=AMOUNTS, cap=st.integers(1, 10**13), tips=st.integers(1, 10**13))
 def test_no_offer_is_above_its_caps(base: int, tip: int, cap: int, tips: int) -> None:
     try:
-        found = offer(base, tip, Caps(cap, tips))
+        fees = offer(base, tip, Caps(cap, tips))
     except TooExpensive:
         assert base + min(tip, 1) > cap
         return
-    assert base <= found.max_fee <= cap
-    assert found.priority_fee is not None
-    assert found.priority_fee <= min(tips, found.max_fee)
+    assert base <= fees.max_fee <= cap
+    assert fees.priority_fee is not None
+    assert fees.priority_fee <= min(tips, fees.max_fee)
 
 
 @given(old=AMOUNTS, tip=AMOUNTS, base=AMOUNTS, now=AMOUNTS, cap=AMOUNTS, tips=AMOUNTS, old_net=...)
@@ -57,18 +57,18 @@ def test_a_replacement_raises_both_by_an_eighth_or_is_none(
 ) -> None:
     caps = Caps(cap, tips)
     before = Fees(old, None if old_net else min(tip, old))
-    found = raised(before, Fees(base, None if old_net else now), caps)
-    if found is None:
+    error = raised(before, Fees(base, None if old_net else now), caps)
+    if error is None:
         assert old * 1.125 > cap - 2 or (before.priority_fee or 0) * 1.125 > min(cap, tips) - 2
         return
-    assert found.max_fee <= cap
-    assert found.max_fee * 1000 >= old * 1125
+    assert error.max_fee <= cap
+    assert error.max_fee * 1000 >= old * 1125
     if before.priority_fee is None:
-        assert found.priority_fee is None
+        assert error.priority_fee is None
     else:
-        assert found.priority_fee is not None
-        assert found.priority_fee * 1000 >= before.priority_fee * 1125
-        assert found.priority_fee <= min(tips, found.max_fee)
+        assert error.priority_fee is not None
+        assert error.priority_fee * 1000 >= before.priority_fee * 1125
+        assert error.priority_fee <= min(tips, error.max_fee)
 
 
 def test_the_usual_priority_is_the_middle_of_recent_blocks() -> None:

@@ -37,11 +37,11 @@ class Trees:
         return new
 
     def chain(self, tip: str) -> dict[int, str]:
-        found = {self.heights[tip]: tip}
+        results = {self.heights[tip]: tip}
         while tip in self.parents:
             tip = self.parents[tip]
-            found[self.heights[tip]] = tip
-        return found
+            results[self.heights[tip]] = tip
+        return results
 
     def find(self, ours: str, theirs: str, floor: int) -> tuple[int | None, int | None]:
         """What is found, and what is so."""
@@ -54,14 +54,14 @@ class Trees:
             self.questions.append(len(heights))
             return {at: other[at] for at in heights}
 
-        found = fork_point(
+        results = fork_point(
             lambda first, last: {at: mine[at] for at in range(first, last + 1)},
             ask,
             floor=floor,
             top=top,
         )
         shared = max(at for at in range(top + 1) if mine[at] == other[at])
-        return found, shared if shared >= floor else None
+        return results, shared if shared >= floor else None
 
 
 @settings(max_examples=150, deadline=None)
@@ -69,16 +69,16 @@ class Trees:
 def test_the_highest_common_ancestor_is_found(random: Random, height: int) -> None:
     trees = Trees(random, height)
     ours, theirs = random.choice(trees.tips), random.choice(trees.tips)
-    found, shared = trees.find(ours, theirs, random.randrange(height))
-    assert found == shared
+    results, shared = trees.find(ours, theirs, random.randrange(height))
+    assert results == shared
     assert len(trees.questions) <= 3
     assert max(trees.questions) <= WINDOW
 
 
 @pytest.mark.parametrize("depth", [1, 2, 30, 63])
 def test_one_question_is_enough_for_a_window_of_blocks(depth: int) -> None:
-    asked = _deep(500, depth, floor=0)
-    assert len(asked) == 1
+    request = _deep(500, depth, floor=0)
+    assert len(request) == 1
 
 
 def test_deeper_ones_cost_a_question_for_each_power_of_the_window() -> None:
@@ -88,28 +88,28 @@ def test_deeper_ones_cost_a_question_for_each_power_of_the_window() -> None:
 
 
 def test_nothing_below_the_floor_is_asked_about() -> None:
-    asked: list[int] = []
+    observed: list[int] = []
 
     def theirs(heights: Sequence[int]) -> dict[int, str]:
-        asked.extend(heights)
+        observed.extend(heights)
         return dict.fromkeys(heights, "other")
 
     def ours(first: int, last: int) -> dict[int, str]:
         return dict.fromkeys(range(first, last + 1), "mine")
 
     assert fork_point(ours, theirs, floor=10, top=500) is None
-    assert min(asked) == 10
+    assert min(observed) == 10
 
 
 def test_blocks_that_are_not_known_are_not_asked_about() -> None:
-    known = {0: "a", 10: "b", 20: "c", 21: "d"}
+    existing = {0: "a", 10: "b", 20: "c", 21: "d"}
 
     def ours(first: int, last: int) -> dict[int, str]:
-        return {at: one for at, one in known.items() if first <= at <= last}
+        return {at: item for at, item in existing.items() if first <= at <= last}
 
     def theirs(heights: Sequence[int]) -> dict[int, str]:
-        assert set(heights) <= set(known)
-        return {at: "x" if at > 15 else known[at] for at in heights}
+        assert set(heights) <= set(existing)
+        return {at: "x" if at > 15 else existing[at] for at in heights}
 
     assert fork_point(ours, theirs, floor=0, top=21) == 10
 
@@ -126,14 +126,14 @@ def test_an_answer_of_two_chains_is_no_answer() -> None:
 
 def _deep(height: int, depth: int, floor: int) -> list[int]:
     """How many heights each question was about, for a reorganisation of this depth."""
-    asked: list[int] = []
+    observed: list[int] = []
 
     def theirs(heights: Sequence[int]) -> dict[int, str]:
-        asked.append(len(heights))
+        observed.append(len(heights))
         return {at: f"a{at}" if at <= height - depth else f"b{at}" for at in heights}
 
     def ours(first: int, last: int) -> dict[int, str]:
         return {at: f"a{at}" for at in range(first, last + 1)}
 
     assert fork_point(ours, theirs, floor=floor, top=height) == height - depth
-    return asked
+    return observed

@@ -66,10 +66,10 @@ def test_a_number_that_is_none_is_no_answer() -> None:
 
 
 def test_logs_are_sorted_and_each_is_there_once() -> None:
-    found = consistency.belonging(
+    logs = consistency.belonging(
         [log(7, 1), log(6, 3), log(7, 1), log(7, 0)], [header(6), header(7)]
     )
-    assert [(one.height, one.index) for one in found] == [(6, 3), (7, 0), (7, 1)]
+    assert [(item.height, item.index) for item in logs] == [(6, 3), (7, 0), (7, 1)]
 
 
 @pytest.mark.parametrize(
@@ -98,20 +98,20 @@ def test_final_logs_are_of_one_block_at_each_height() -> None:
 
 
 def test_a_filter_names_the_contracts_that_logged() -> None:
-    one = header(6, logs_bloom=hex(bloom.bloom_of([log(6, 0)])))
-    assert bloom.Watch(LogFilter(addresses=(ADDRESS, OTHER))).named(one) == [ADDRESS]
-    assert bloom.Watch(LogFilter(addresses=(OTHER,))).named(one) == []
-    assert bloom.Watch(LogFilter((ADDRESS,), (TRANSFER,))).named(one) == [ADDRESS]
-    assert bloom.Watch(LogFilter((ADDRESS,), ("0x" + "00" * 32,))).named(one) == []
-    assert bloom.names_all(one, [log(6, 5)])
-    assert not bloom.names_all(one, [log(6, 5), log(6, 0, address=OTHER)])
-    assert not bloom.names_all(one, [log(6, 0, topics=["0x" + "00" * 32])])
-    assert not bloom.names_all(one, [log(6, 0, address="nonsense")])
-    assert bloom.is_complete(one, [log(6, 0)])
-    assert bloom.is_complete(one, [log(6, 0), log(6, 1, address=OTHER)])
-    assert not bloom.is_complete(one, [log(6, 0, address=OTHER)])
-    assert not bloom.is_complete(one, [])
-    assert not bloom.is_complete(one, [log(6, 0, address="nonsense")])
+    item = header(6, logs_bloom=hex(bloom.bloom_of([log(6, 0)])))
+    assert bloom.Watch(LogFilter(addresses=(ADDRESS, OTHER))).named(item) == [ADDRESS]
+    assert bloom.Watch(LogFilter(addresses=(OTHER,))).named(item) == []
+    assert bloom.Watch(LogFilter((ADDRESS,), (TRANSFER,))).named(item) == [ADDRESS]
+    assert bloom.Watch(LogFilter((ADDRESS,), ("0x" + "00" * 32,))).named(item) == []
+    assert bloom.names_all(item, [log(6, 5)])
+    assert not bloom.names_all(item, [log(6, 5), log(6, 0, address=OTHER)])
+    assert not bloom.names_all(item, [log(6, 0, topics=["0x" + "00" * 32])])
+    assert not bloom.names_all(item, [log(6, 0, address="nonsense")])
+    assert bloom.is_complete(item, [log(6, 0)])
+    assert bloom.is_complete(item, [log(6, 0), log(6, 1, address=OTHER)])
+    assert not bloom.is_complete(item, [log(6, 0, address=OTHER)])
+    assert not bloom.is_complete(item, [])
+    assert not bloom.is_complete(item, [log(6, 0, address="nonsense")])
 
 
 @pytest.mark.parametrize("bits", ["0x", "0x0", ""], ids=["no digits", "zero", "nothing"])

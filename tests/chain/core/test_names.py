@@ -53,8 +53,8 @@ def test_what_is_no_network_is_refused(value: Any) -> None:
 @pytest.mark.parametrize("read", [network_of, whole_number])
 def test_numbers_are_read_as_javascript_writes_them(read: Callable[[Any], int]) -> None:
     for value, number in [(5, 5), (5.0, 5), (2**53 - 1, 2**53 - 1), (1e3, 1000)]:
-        found = read(value)
-        assert (found, type(found)) == (number, int)
+        parsed = read(value)
+        assert (parsed, type(parsed)) == (number, int)
     for value in (5.5, -1, 2**53, float("inf"), float("nan"), True, None, "x", [5]):
         with pytest.raises(ValueError, match="expected"):
             read(value)

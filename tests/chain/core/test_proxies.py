@@ -1,4 +1,4 @@
-"""Whose code a contract runs is read from what a node answers, whatever that is."""
+"""Whose code a contract runs is read from a node's response, which may be anything."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ def answers(**given_: Any) -> list[Any]:
 
 
 def facets(*addresses: str) -> str:
-    return "0x" + encode(["(address,bytes4[])[]"], [[(one, [b"abcd"]) for one in addresses]]).hex()
+    return (
+        "0x"
+        + encode(["(address,bytes4[])[]"], [[(address, [b"abcd"]) for address in addresses]]).hex()
+    )
 
 
 @pytest.mark.parametrize(

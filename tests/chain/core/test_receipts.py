@@ -53,8 +53,8 @@ def test_everything_but_the_hash_of_a_transaction_changes_the_root() -> None:
             receipt(place, log(data=f"0x{place:064x}"), status="0x0"),
             receipt(place, log(data=f"0x{place:064x}"), type="0x0"),
         ):
-            others = [*receipts[:place], changed, *receipts[place + 1 :]]
-            assert not have_root(header(receipts_root=root), others)
+            receipts_with_change = [*receipts[:place], changed, *receipts[place + 1 :]]
+            assert not have_root(header(receipts_root=root), receipts_with_change)
     assert not have_root(header(receipts_root=root), receipts[:-1])
     assert not have_root(header(receipts_root=root), [receipts[1], receipts[0], *receipts[2:]])
 
@@ -74,21 +74,21 @@ def test_malformed_receipts_have_no_root() -> None:
 def test_receipts_without_one_of_the_logs_lack_bits_of_the_filter() -> None:
     from chain.core.blocks.bloom import bloom_of
 
-    one = header(logs_bloom=f"0x{bloom_of([log(), log(COIN)]):0512x}")
-    assert have_bloom(one, [receipt(0, log()), receipt(1, log(COIN))])
-    assert not have_bloom(one, [receipt(0, log()), receipt(1)])
-    assert not have_bloom(one, [receipt(0, log()), receipt(1, log(COIN, OTHER_TOPIC))])
+    item = header(logs_bloom=f"0x{bloom_of([log(), log(COIN)]):0512x}")
+    assert have_bloom(item, [receipt(0, log()), receipt(1, log(COIN))])
+    assert not have_bloom(item, [receipt(0, log()), receipt(1)])
+    assert not have_bloom(item, [receipt(0, log()), receipt(1, log(COIN, OTHER_TOPIC))])
     assert not have_bloom(header(logs_bloom="0x"), [])
 
 
 def test_where_a_log_is_follows_from_the_receipts() -> None:
     receipts = [receipt(0, log(COIN), log()), receipt(1), receipt(2, log(topic=OTHER_TOPIC), log())]
-    found = logs_in(header(), receipts, LogFilter((GEM.upper().replace("X", "x"),), (TOPIC,)))
-    assert [(one.height, one.index, one.transaction_index) for one in found] == [
+    logs = logs_in(header(), receipts, LogFilter((GEM.upper().replace("X", "x"),), (TOPIC,)))
+    assert [(item.height, item.index, item.transaction_index) for item in logs] == [
         (5, 1, "0x0"),
         (5, 3, "0x2"),
     ]
-    assert [one.transaction_hash for one in found] == [f"0x{0:064x}", f"0x{2:064x}"]
+    assert [item.transaction_hash for item in logs] == [f"0x{0:064x}", f"0x{2:064x}"]
     assert len(logs_in(header(), receipts, LogFilter())) == 4
 
 

@@ -44,9 +44,9 @@ def test_one_that_is_known_again_is_suspected_no_more() -> None:
 
 
 def test_asking_is_rare_unless_something_is_missing() -> None:
-    asked = [n for n in range(1, 123) if is_worth_asking(KNOWN, n)]
-    assert asked[:3] == [2, 10, 18]
-    assert len(asked) == 16
+    numbers = [n for n in range(1, 123) if is_worth_asking(KNOWN, n)]
+    assert numbers[:3] == [2, 10, 18]
+    assert len(numbers) == 16
     missing = after_asking(KNOWN, None, 0)
     assert all(is_worth_asking(missing, n) for n in range(3, 10))
     assert is_worth_asking(Sighting(), 1)

@@ -48,11 +48,11 @@ def test_segments_are_covered_as_a_whole_by_the_same_names(
     covered: dict[str, list[Span]], span: Span
 ) -> None:
     span = (min(span), max(span))
-    found = segments(covered, span)
-    wanted = {
+    results = segments(covered, span)
+    expected = {
         block: sorted(name for name, spans in covered.items() if block in blocks(spans))
         for block in blocks([span])
     }
-    said = {block: names for piece, names in found for block in blocks([piece])}
-    assert said == {block: names for block, names in wanted.items() if names}
-    assert [piece for piece, _ in found] == sorted(piece for piece, _ in found)
+    message = {block: names for piece, names in results for block in blocks([piece])}
+    assert message == {block: names for block, names in expected.items() if names}
+    assert [piece for piece, _ in results] == sorted(piece for piece, _ in results)

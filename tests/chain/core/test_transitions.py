@@ -89,15 +89,15 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize(("attempts", "at", "found", "status", "after", "delay"), ROWS)
+@pytest.mark.parametrize(("attempts", "at", "results", "status", "after", "delay"), ROWS)
 def test_a_timed_check_follows_the_table(
-    attempts: int, at: int, found: str | None, status: str, after: int, delay: int | None
+    attempts: int, at: int, results: str | None, status: str, after: int, delay: int | None
 ) -> None:
     now = START + at
-    new = next_state(pending(attempts, at), mined(found) if found else None, now)
+    new = next_state(pending(attempts, at), mined(results) if results else None, now)
     assert (new.status, new.attempts) == (status, after)
     assert new.due_at == (None if delay is None else now + delay)
-    if found is None:
+    if results is None:
         assert new.last_checked == now
         assert new.mined is None
     else:
@@ -157,8 +157,8 @@ def test_a_node_that_fails_is_asked_again_after_1_to_30_seconds(failures: int, p
 
 
 def test_a_receipt_is_read_as_the_specification_wants_it() -> None:
-    found = mined_by(receipt(effective_gas_price="0x77359400"))
-    assert found == Mined(True, 16, "0x" + "aa" * 32, 2, "21000", "2000000000", ADDRESS, None)
+    transition = mined_by(receipt(effective_gas_price="0x77359400"))
+    assert transition == Mined(True, 16, "0x" + "aa" * 32, 2, "21000", "2000000000", ADDRESS, None)
 
 
 def test_a_receipt_from_before_byzantium_has_no_status_and_counts_as_success() -> None:
@@ -217,18 +217,18 @@ def test_one_without_a_block_is_pending_again_with_an_hour_of_its_own() -> None:
 
 def test_without_reopening_the_specification_s_fields_stay() -> None:
     literal = Choices(reopen=False)
-    for found in (None, mined("0x0", "bb")):
-        new = next_state(done(), found, START + 9, choices=literal)
+    for results in (None, mined("0x0", "bb")):
+        new = next_state(done(), results, START + 9, choices=literal)
         assert (new.status, new.mined, new.attempts) == (CONFIRMED, mined(), 3)
         assert (new.finality, new.reorg_count, new.due_at) == (ORPHANED, 1, None)
         back = next_state(new, mined(), START + 10, timed=False, choices=literal)
         assert (back.finality, back.reorg_count) == (INCLUDED, 1)
 
 
-@pytest.mark.parametrize("found", [None, mined(block="bb")])
-def test_what_is_final_never_changes(found: Mined | None) -> None:
+@pytest.mark.parametrize("results", [None, mined(block="bb")])
+def test_what_is_final_never_changes(results: Mined | None) -> None:
     record = done(finality=FINALIZED)
-    assert next_state(record, found, START + 9) == replace(record, due_at=None)
+    assert next_state(record, results, START + 9) == replace(record, due_at=None)
 
 
 # -- Stalled --------------------------------------------------------------------------------------
@@ -276,15 +276,15 @@ def test_whatever_happens_a_record_makes_sense(
 ) -> None:
     choices = Choices(reopen, revive)
     record, now = started(START), START
-    for pause, timed, found in events:
+    for pause, timed, results in events:
         now += pause
         if record.status in (CONFIRMED, FAILED) and timed:
             record = replace(record, due_at=now)  # a reorganisation
-        seen = mined(*found) if found else None
-        new = next_state(record, seen, now, timed=timed, choices=choices)
+        transition = mined(*results) if results else None
+        new = next_state(record, transition, now, timed=timed, choices=choices)
         assert new.created_at == record.created_at
         assert new.status in (PENDING, CONFIRMED, FAILED, STALLED)
-        counts = timed and seen is None and record.status == PENDING
+        counts = timed and transition is None and record.status == PENDING
         assert new.attempts == record.attempts + counts
         assert new.last_checked == (now if counts else record.last_checked)
         assert (new.mined is not None) == (new.status in (CONFIRMED, FAILED))

@@ -77,9 +77,9 @@ class Installation:
         with contextlib.suppress(psutil.NoSuchProcess):
             family = [psutil.Process(process.pid)]
             family += family[0].children(recursive=True)
-            for one in family:
+            for item in family:
                 with contextlib.suppress(psutil.NoSuchProcess):
-                    one.kill()
+                    item.kill()
             psutil.wait_procs(family, timeout=PATIENCE)
         process.wait(PATIENCE)
 
@@ -217,7 +217,7 @@ def installed() -> Iterator[Installation]:
 def until(ask: Callable[[], _T], patience: float = PATIENCE) -> _T:
     """What ``ask`` gives as soon as that is something."""
     end = time.monotonic() + patience
-    while not (found := ask()):
+    while not (answer := ask()):
         assert time.monotonic() < end, "It didn't happen."
         time.sleep(_PAUSE)
-    return found
+    return answer

@@ -23,35 +23,35 @@ COLUMNS = "block_number, log_index, block_hash, event_name, transaction_hash, ad
 def on_chain(gem: Contract) -> dict[Place, Event]:
     """The Transfer events of a Gem, as its node tells them."""
     transfer = topic(gem.abi, "Transfer")
-    found = {}
+    results = {}
     for log in gem.node.logs(address=gem.address):
         assert log["topics"][0] == transfer
         sender, receiver, token = log["topics"][1:]
         args = {"from": _account(sender), "to": _account(receiver), "tokenId": str(int(token, 16))}
-        found[_place(log["blockNumber"], log["logIndex"], log["blockHash"])] = (
+        results[_place(log["blockNumber"], log["logIndex"], log["blockHash"])] = (
             "Transfer",
             log["transactionHash"],
             gem.address,
             _text(args),
         )
-    return found
+    return results
 
 
 def stored(rows: Iterable[tuple[Any, ...]]) -> dict[Place, Event]:
     """The same from rows of ``COLUMNS``. Each place may be there once."""
-    found: dict[Place, Event] = {}
+    results: dict[Place, Event] = {}
     for height, index, block_hash, name, tx_hash, address, args in rows:
         place = (height, index, block_hash)
-        assert place not in found, f"{place} is stored twice"
+        assert place not in results, f"{place} is stored twice"
         args = json.loads(args) if isinstance(args, str) else args
-        found[place] = (name, tx_hash, address, _text(args))
-    return found
+        results[place] = (name, tx_hash, address, _text(args))
+    return results
 
 
 def replayed(outbox: Iterable[tuple[int, str, str]]) -> dict[Place, Event]:
     """The events that a subscriber has who began with nothing and was told all of the outbox: rows
     of number, operation and payload. Each row has to make sense after those before it."""
-    told: dict[Place, Event] = {}
+    sent: dict[Place, Event] = {}
     expected = 1
     for seq, op, payload in outbox:
         assert seq == expected, f"{seq} follows {expected - 1}"
@@ -59,8 +59,8 @@ def replayed(outbox: Iterable[tuple[int, str, str]]) -> dict[Place, Event]:
         event = json.loads(payload)
         place = (event["blockNumber"], event["logIndex"], event["blockHash"])
         if op == "added":
-            assert place not in told, f"{seq} adds {place} again"
-            told[place] = (
+            assert place not in sent, f"{seq} adds {place} again"
+            sent[place] = (
                 event["eventName"],
                 event["transactionHash"],
                 event["address"],
@@ -68,9 +68,9 @@ def replayed(outbox: Iterable[tuple[int, str, str]]) -> dict[Place, Event]:
             )
         else:
             assert op == "removed"
-            assert place in told, f"{seq} removes {place}, which wasn't there"
-            del told[place]
-    return told
+            assert place in sent, f"{seq} removes {place}, which wasn't there"
+            del sent[place]
+    return sent
 
 
 @lru_cache  # few accounts have many events

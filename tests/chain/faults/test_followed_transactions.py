@@ -17,7 +17,7 @@ COUNT = 60
 
 @pytest.fixture
 def node(installation: Installation) -> Iterator[Node]:
-    """A node whose network real workers follow; it mines when it is told to."""
+    """A node whose network real workers follow; it mines on request."""
     with running_node(7500 + installation.value("SELECT count(*) FROM chain_blockchain")) as node:
         node.automine(False)
         node.mine(5)
@@ -49,11 +49,11 @@ def states(installation: Installation, node: Node) -> dict[str, tuple[str, str |
 
 
 def truth(node: Node, hashes: list[str]) -> dict[str, tuple[str, str | None]]:
-    found: dict[str, tuple[str, str | None]] = {}
+    results: dict[str, tuple[str, str | None]] = {}
     for tx_hash in hashes:
         receipt = node.receipt(tx_hash)
-        found[tx_hash] = ("pending", None) if receipt is None else _end(receipt["blockHash"])
-    return found
+        results[tx_hash] = ("pending", None) if receipt is None else _end(receipt["blockHash"])
+    return results
 
 
 def _end(block_hash: str) -> tuple[str, str | None]:
@@ -68,7 +68,7 @@ def test_one_is_confirmed_at_once_and_another_with_its_block(
     (late,) = sent(node, 1)
     for tx_hash in (mined, waiting, late):
         start(installation, node, tx_hash)
-    until(lambda: [one for one, _ in states(installation, node).values()].count("confirmed") == 2)
+    until(lambda: [item for item, _ in states(installation, node).values()].count("confirmed") == 2)
     assert states(installation, node)[late] == ("pending", None)
     node.mine()
     until(lambda: states(installation, node) == truth(node, [mined, waiting, late]))
@@ -101,7 +101,7 @@ def test_workers_that_die_and_a_queue_that_is_lost_lose_no_transaction(
     node.mine(3)
 
     until(lambda: states(installation, node) == truth(node, hashes))
-    confirmed = [one for one, _ in states(installation, node).values()].count("confirmed")
+    confirmed = [item for item, _ in states(installation, node).values()].count("confirmed")
     assert len(hashes) - COUNT // 3 - 5 <= confirmed <= len(hashes)
     for role in ("chain", "beat", "web"):
         assert installation.running[role].poll() is None

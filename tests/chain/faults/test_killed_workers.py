@@ -139,9 +139,9 @@ def assert_exact(installation: Installation, gem: Contract, events: int | None =
         f"SELECT {oracle.COLUMNS} FROM chain_contract_event WHERE network_id = %s AND canonical",
         str(gem.node.chain_id),
     )
-    found = oracle.stored(rows)
-    assert found.keys() == expected.keys()
-    assert found == expected
+    stored = oracle.stored(rows)
+    assert stored.keys() == expected.keys()
+    assert stored == expected
 
 
 def assert_told(installation: Installation, gem: Contract) -> None:

@@ -10,7 +10,7 @@ import pytest
 from chain import monitor
 from chain.models import ContractEvent, OutboxEntry, Transaction
 from chain.rpc.web3_library import eth_account
-from tests.chain.network_read import Network, listen, network
+from tests.chain.indexed_network import Network, listen, network
 from tests.evm.node import Node
 
 pytestmark = pytest.mark.django_db
@@ -59,8 +59,8 @@ def test_event_and_record_move_to_the_new_block(world: Network, lower: int) -> N
     assert event.object_id != removed.object_id
     same = ("transaction_hash", "ordinal", "args")
     assert [getattr(event, name) for name in same] == [getattr(removed, name) for name in same]
-    told = OutboxEntry.objects.order_by("seq").values_list("op", "event_id")
-    assert [*told] == [
+    rows = OutboxEntry.objects.order_by("seq").values_list("op", "event_id")
+    assert [*rows] == [
         ("added", removed.object_id),
         ("removed", removed.object_id),
         ("added", event.object_id),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.chain.network_read import Network, listen, network
+from tests.chain.indexed_network import Network, listen, network
 from tests.chain.rpc.networks import provider
 from tests.evm.node import Node
 from tests.evm.proxy import Call, Proxy, proxied
@@ -29,10 +29,10 @@ def boast(proxy: Proxy, blocks: int) -> None:
     """Let the provider name a newest block that is so much higher."""
 
     def answer(call: Call) -> Any:
-        found = call.forward()
+        results = call.forward()
         if call.params[0] != "latest":
-            return found
-        return {**found, "number": hex(int(found["number"], 16) + blocks)}
+            return results
+        return {**results, "number": hex(int(results["number"], 16) + blocks)}
 
     proxy.on("eth_getBlockByNumber", answer)
 

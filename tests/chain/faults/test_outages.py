@@ -87,7 +87,7 @@ def mint_for_a_while(gem: Contract) -> None:
 
 
 def still_running(installation: Installation) -> None:
-    """No process has ended: whoever started the service would end the others, too."""
+    """No process has ended: the launcher would end the others, too."""
     ended = [key for key, process in installation.running.items() if process.poll() is not None]
     assert not ended
     until(lambda: installation.call("GET", "/health")[0] == 200)
@@ -99,7 +99,7 @@ def test_a_network_is_followed_among_many_dead_ones(
     """F20: most of them refuse connections, two take them and answer nothing."""
     with ExitStack() as stack:
         silent = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(2)]
-        ports = [9] * 17 + [one.getsockname()[1] for one in silent]
+        ports = [9] * 17 + [item.getsockname()[1] for item in silent]
         for number, port in enumerate(ports):
             url = f"http://127.0.0.1:{port}"
             installation.make("Blockchain", networkId=7200 + number, rpcEndpoint=url)

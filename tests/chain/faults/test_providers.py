@@ -11,12 +11,12 @@ import pytest
 
 from chain.models import ContractEvent, Provider
 from chain.rpc.pool import forget
-from tests.chain.network_read import Network, listen, network
+from tests.chain.indexed_network import Network, listen, network
 from tests.chain.rpc.networks import provider
-from tests.chance import DRAWN, seed_of
 from tests.evm import faults
 from tests.evm.node import Node
 from tests.evm.proxy import Proxy, proxied
+from tests.random_seeds import DRAWN, seed_of
 
 pytestmark = pytest.mark.django_db
 
@@ -108,14 +108,14 @@ def rounds(world: Network, seed: int, count: int) -> None:
         for name, proxy in zip(("first", "second"), pair, strict=True):
             provider(proxy.url, name, world.network_id)
         world.follow()
-        seen: set[tuple[str, int]] = set()
+        observed: set[tuple[str, int]] = set()
         for _ in range(count):
             step(world, chance)
-            seen |= world.on_chain()
+            observed |= world.on_chain()
             chance.choice(FAULTS)(chance.choice(pair), world.node)
             no_pauses()
             world.follow()
-            assert stored() <= seen, "stored, and never on the chain"
+            assert stored() <= observed, "stored, and never on the chain"
             for proxy in pair:
                 proxy.be_good()
                 proxy.accept()

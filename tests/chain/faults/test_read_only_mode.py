@@ -10,7 +10,7 @@ import pytest
 from chain import monitor
 from chain.models import Transaction
 from objects.database import maintenance
-from tests.chain.network_read import Network, listen, network
+from tests.chain.indexed_network import Network, listen, network
 from tests.evm.node import Node
 from tests.rest import Api
 

@@ -12,12 +12,12 @@ from django.db import connection
 
 from backend.kernel.errors import ServiceUnavailable
 from chain.models import Block, OutboxEntry
-from tests.chain.network_read import Network, listen, network
+from tests.chain.indexed_network import Network, listen, network
 from tests.evm.node import Node
 
 pytestmark = pytest.mark.django_db
 
-# What PostgreSQL says when a disk is full, when it is told to stop, and when it has no memory.
+# What PostgreSQL says when a disk is full, when it is stopped, and when it has no memory.
 SAYINGS = {"disk_full": "53100", "admin_shutdown": "57P01", "out_of_memory": "53200"}
 
 
@@ -61,8 +61,8 @@ def test_what_can_t_be_stored_leaves_nothing_half_stored(
     with failing(table, code), pytest.raises((psycopg.Error, ServiceUnavailable)):
         world.follow()
 
-    found = (world.cursor.number, Block.objects.count(), OutboxEntry.objects.count())
-    assert found == before
+    results = (world.cursor.number, Block.objects.count(), OutboxEntry.objects.count())
+    assert results == before
     assert world.shown() == world.told() == set()
     world.follow()
     world.check()

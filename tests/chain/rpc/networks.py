@@ -29,10 +29,10 @@ def provider(url: str, name: str = "first", network_id: int = 31337, **fields: A
 
 
 def proxies(stack: ExitStack, node: Node, *names: str) -> list[Proxy]:
-    """Proxies before one node, each the provider of a name; the first is asked first."""
-    found = []
+    """Proxies before one node, each the provider of a name; requests go to the first one first."""
+    observed = []
     for place, name in enumerate(names):
         proxy = stack.enter_context(proxied(node))
         provider(proxy.url, name, weight=0 if place else 10)
-        found.append(proxy)
-    return found
+        observed.append(proxy)
+    return observed

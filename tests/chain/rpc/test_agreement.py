@@ -40,14 +40,16 @@ def three(node: Node) -> Iterator[list[Proxy]]:
         yield proxies(stack, node, "first", "second", "third")
 
 
-def compared(first: int, last: int, wanted: LogFilter = NOTHING) -> tuple[str, int]:
+def compared(first: int, last: int, log_filter: LogFilter = NOTHING) -> tuple[str, int]:
     """Which provider was asked, and up to which of these blocks the others have the same."""
 
     def step(node: rpc.Node) -> tuple[str, int]:
         headers = node.headers([*range(first, last + 1)])
-        logs = node.logs(wanted, first, last) if wanted.addresses else []
-        known = [one for one in headers if one is not None]  # what the provider has of them
-        return node.provider, rpc.agreed(node, known, wanted, logs)
+        logs = node.logs(log_filter, first, last) if log_filter.addresses else []
+        existing = [
+            header for header in headers if header is not None
+        ]  # what the provider has of them
+        return node.provider, rpc.agreed(node, existing, log_filter, logs)
 
     return rpc.attempt(ID, step)
 
@@ -56,11 +58,11 @@ def other_blocks(height: int, data: str = "0xf0") -> Any:
     """For ``eth_getBlockByNumber``: blocks with other extra data from this height on."""
 
     def hook(call: Call) -> Any:
-        found = call.forward()
-        if found and int(found["number"], 16) >= height:
-            found = {**found, "extraData": data}
-            found["hash"] = hash_of(msgspec.convert(found, Header))
-        return found
+        answer = call.forward()
+        if answer and int(answer["number"], 16) >= height:
+            answer = {**answer, "extraData": data}
+            answer["hash"] = hash_of(msgspec.convert(answer, Header))
+        return answer
 
     return hook
 
@@ -112,7 +114,7 @@ def test_two_that_differ_agree_on_what_they_share_and_no_more(
     with pytest.raises(Moved, match="differ at block 6"):
         compared(6, 8)
     # A moment's difference is how networks are.
-    assert [one.trouble for one in rpc.health(ID)] == [None, None]
+    assert [provider.trouble for provider in rpc.health(ID)] == [None, None]
 
 
 def test_two_that_go_on_differing_are_reported(pair: list[Proxy], node: Node) -> None:
@@ -125,7 +127,7 @@ def test_two_that_go_on_differing_are_reported(pair: list[Proxy], node: Node) ->
     with pytest.raises(Moved):
         compared(1, 3)
     text = "another provider has something else at block 1"
-    assert [one.trouble for one in rpc.health(ID)] == [text, text]
+    assert [provider.trouble for provider in rpc.health(ID)] == [text, text]
 
     pair[1].be_good()
     assert compared(1, 3) == ("first", 3)
@@ -136,9 +138,9 @@ def test_of_three_the_one_that_is_alone_is_left_out(three: list[Proxy], node: No
     node.mine(8)
     lie(three[2], 5)
     assert compared(1, 8) == ("first", 8)
-    found = {one.name: one for one in rpc.health(ID)}
-    assert found["third"].trouble == "differs from the other providers at block 5"
-    assert found["third"].paused_until is not None
+    providers = {provider.name: provider for provider in rpc.health(ID)}
+    assert providers["third"].trouble == "differs from the other providers at block 5"
+    assert providers["third"].paused_until is not None
 
 
 def test_a_provider_against_the_majority_is_not_asked_on(three: list[Proxy], node: Node) -> None:
@@ -146,15 +148,15 @@ def test_a_provider_against_the_majority_is_not_asked_on(three: list[Proxy], nod
     lie(three[0], 5)
     name, height = compared(1, 8)
     assert (name in ("second", "third"), height) == (True, 8)
-    found = {one.name: one for one in rpc.health(ID)}
-    assert found["first"].trouble == "differs from the other providers at block 5"
+    providers = {provider.name: provider for provider in rpc.health(ID)}
+    assert providers["first"].trouble == "differs from the other providers at block 5"
 
 
 @pytest.mark.parametrize("liar", [0, 1, 2])
 def test_a_provider_without_the_block_yet_confirms_neither_side(
     three: list[Proxy], node: Node, liar: int
 ) -> None:
-    """Of three, two differ and the third hasn't got as far: nobody is left out."""
+    """Of three, two differ and the third lags: none is excluded."""
     node.mine(8)
     lie(three[liar], 5)
     behind = 2 if liar == 1 else 1
@@ -162,10 +164,10 @@ def test_a_provider_without_the_block_yet_confirms_neither_side(
     assert compared(1, 8)[1] == 4
     with pytest.raises(Moved, match="differ at block 5"):
         compared(5, 8)
-    assert all(one.paused_until is None for one in rpc.health(ID))
+    assert all(provider.paused_until is None for provider in rpc.health(ID))
     three[behind].be_good()
     assert compared(1, 8)[1] == 8
-    assert [one.paused_until is not None for one in rpc.health(ID)].index(True) == liar
+    assert [provider.paused_until is not None for provider in rpc.health(ID)].index(True) == liar
 
 
 def test_a_provider_that_refuses_comparisons_is_left_out(
@@ -180,9 +182,9 @@ def test_a_provider_that_refuses_comparisons_is_left_out(
     for _ in range(3):
         assert compared(1, 8) == ("first", 8)
         assert rpc.witnessed(ID) == -1
-    found = {one.name: one for one in rpc.health(ID)}
-    assert found["second"].trouble == "can't be compared: no blocks for you (-32000)"
-    assert found["second"].paused_until is not None
+    providers = {provider.name: provider for provider in rpc.health(ID)}
+    assert providers["second"].trouble == "can't be compared: no blocks for you (-32000)"
+    assert providers["second"].paused_until is not None
 
 
 @pytest.mark.slow
@@ -196,8 +198,8 @@ def test_a_slow_provider_is_left_out_for_a_minute(
     pair[place].on("eth_getBlockByNumber", faults.late(0.3))
     names = [compared(1, 8)[0] for _ in range(4)]
     assert names[-1] == ("second", "first")[place]
-    slow = [one for one in rpc.health(ID) if one.paused_until is not None]
-    assert [one.name for one in slow] == [("first", "second")[place]]
+    slow = [provider for provider in rpc.health(ID) if provider.paused_until is not None]
+    assert [provider.name for provider in slow] == [("first", "second")[place]]
     assert str(slow[0].trouble).startswith("slow: ")
 
 
@@ -209,8 +211,8 @@ def test_a_slow_provider_alone_goes_on(node: Node, monkeypatch: pytest.MonkeyPat
         [proxy] = proxies(stack, node, "first")
         proxy.on("eth_getBlockByNumber", faults.late(0.3))
 
-        def step(asked: rpc.Node) -> int:
-            return len([asked.header(height) for height in (1, 2, 3)])
+        def step(request: rpc.Node) -> int:
+            return len([request.header(height) for height in (1, 2, 3)])
 
         assert rpc.attempt(ID, step, seconds=5) == 3
         # It takes longer than the caller has: only a patient one gets the answers.
@@ -245,12 +247,12 @@ def test_logs_are_compared_too(pair: list[Proxy], node: Node) -> None:
     for _ in range(3):
         node.mined(gem.transact("mint", node.accounts[0]))
     head = node.head
-    wanted = LogFilter(addresses=(gem.address.lower(),))
-    assert compared(head - 2, head, wanted) == ("first", head)
+    log_filter = LogFilter(addresses=(gem.address.lower(),))
+    assert compared(head - 2, head, log_filter) == ("first", head)
 
     pair[0].on("eth_getLogs", faults.without_logs())
     with pytest.raises(Moved, match=f"differ at block {head - 2}"):
-        compared(head - 2, head, wanted)
+        compared(head - 2, head, log_filter)
 
     pair[0].be_good()
     hides_the_last = faults.altered(lambda logs: [*logs][:0])
@@ -259,7 +261,7 @@ def test_logs_are_compared_too(pair: list[Proxy], node: Node) -> None:
         "eth_getLogs",
         faults.only_if(lambda call: call.params[0]["blockHash"] == last, hides_the_last),
     )
-    assert compared(head - 2, head, wanted) == ("first", head - 1)
+    assert compared(head - 2, head, log_filter) == ("first", head - 1)
 
 
 def test_a_reorganisation_between_the_questions_is_noticed(pair: list[Proxy], node: Node) -> None:
@@ -280,13 +282,15 @@ def minted(node: Node, count: int) -> tuple[int, LogFilter]:
     return node.head - count + 1, LogFilter(addresses=(gem.address.lower(),))
 
 
-def proved(first: int, last: int, wanted: LogFilter) -> tuple[str, int]:
+def proved(first: int, last: int, log_filter: LogFilter) -> tuple[str, int]:
     """As ``compared``, where receipts may decide."""
 
     def step(node: rpc.Node) -> tuple[str, int]:
-        headers = [one for one in node.headers([*range(first, last + 1)]) if one is not None]
-        logs = node.logs(wanted, first, last)
-        height = rpc.agreed(node, headers, wanted, logs, evidence=verification.evidence)
+        headers = [
+            header for header in node.headers([*range(first, last + 1)]) if header is not None
+        ]
+        logs = node.logs(log_filter, first, last)
+        height = rpc.agreed(node, headers, log_filter, logs, evidence=verification.evidence)
         return node.provider, height
 
     return rpc.attempt(ID, step)
@@ -294,11 +298,11 @@ def proved(first: int, last: int, wanted: LogFilter) -> tuple[str, int]:
 
 def changed(logs: Any) -> Any:
     """Logs with other topics."""
-    return [{**one, "topics": [*one["topics"][:-1], "0x" + "ab" * 32]} for one in logs]
+    return [{**log, "topics": [*log["topics"][:-1], "0x" + "ab" * 32]} for log in logs]
 
 
 def with_other_transactions(logs: Any) -> Any:
-    return [{**one, "transactionHash": "0x" + "ab" * 32} for one in logs]
+    return [{**log, "transactionHash": "0x" + "ab" * 32} for log in logs]
 
 
 @pytest.mark.parametrize("count", [3, 40])
@@ -307,74 +311,74 @@ def with_other_transactions(logs: Any) -> Any:
 def test_of_two_the_one_is_believed_whose_logs_are_proved(
     pair: list[Proxy], node: Node, count: int, lie: Any, liar: int
 ) -> None:
-    first, wanted = minted(node, count)
+    first, expected = minted(node, count)
     pair[liar].on("eth_getLogs", faults.altered(lie) if lie is changed else lie())
     # With a liar beside it, so much is certain as is proved; after that the liar is left out.
     agreed = node.head if liar == 0 else first
-    assert proved(first, node.head, wanted) == (("second", "first")[liar], agreed)
-    assert proved(first, node.head, wanted) == (("second", "first")[liar], node.head)
-    found = {one.name: one for one in rpc.health(ID)}
+    assert proved(first, node.head, expected) == (("second", "first")[liar], agreed)
+    assert proved(first, node.head, expected) == (("second", "first")[liar], node.head)
+    providers = {provider.name: provider for provider in rpc.health(ID)}
     name = ("first", "second")[liar]
-    assert found[name].trouble == f"has other logs in block {first} than its receipts prove"
-    assert found[name].paused_until is not None
+    assert providers[name].trouble == f"has other logs in block {first} than its receipts prove"
+    assert providers[name].paused_until is not None
 
 
 def test_two_colluding_providers_are_no_majority_against_a_proof(
     three: list[Proxy], node: Node
 ) -> None:
-    first, wanted = minted(node, 3)
+    first, expected = minted(node, 3)
     for proxy in three[1:]:
         proxy.on("eth_getLogs", faults.altered(changed))
-    assert proved(first, node.head, wanted) == ("first", first)
-    assert proved(first, node.head, wanted) == ("first", node.head)
+    assert proved(first, node.head, expected) == ("first", first)
+    assert proved(first, node.head, expected) == ("first", node.head)
 
 
 def test_a_provider_that_is_wrong_about_logs_may_be_right_about_a_later_block(
     pair: list[Proxy], node: Node
 ) -> None:
-    first, wanted = minted(node, 6)
+    first, expected = minted(node, 6)
 
     def without_first(logs: Any) -> Any:
-        return [one for one in logs if one["blockNumber"] != hex(first)]
+        return [log for log in logs if log["blockNumber"] != hex(first)]
 
     pair[1].on("eth_getLogs", faults.altered(without_first))
     lie(pair[0], first + 3)
-    assert proved(first, node.head, wanted)[1] == first
+    assert proved(first, node.head, expected)[1] == first
 
 
 def test_no_receipt_decides_between_two_hashes_of_a_transaction(
     pair: list[Proxy], node: Node
 ) -> None:
-    first, wanted = minted(node, 3)
+    first, expected = minted(node, 3)
     pair[1].on("eth_getLogs", faults.altered(with_other_transactions))
     with pytest.raises(Moved, match=f"differ at block {first}"):
-        proved(first, node.head, wanted)
+        proved(first, node.head, expected)
 
 
 def test_without_receipts_nothing_is_decided(pair: list[Proxy], node: Node) -> None:
-    first, wanted = minted(node, 3)
+    first, expected = minted(node, 3)
     pair[1].on("eth_getLogs", faults.altered(changed))
     for proxy in pair:
         proxy.on("eth_getBlockReceipts", faults.fails(-32601, "no such method"))
         proxy.on("eth_getTransactionReceipt", faults.gives(None))
     with pytest.raises(Moved, match=f"differ at block {first}"):
-        proved(first, node.head, wanted)
+        proved(first, node.head, expected)
 
 
 def test_a_wrong_answer_for_a_range_alone_doesn_t_matter(pair: list[Proxy], node: Node) -> None:
-    first, wanted = minted(node, 40)
+    first, expected = minted(node, 40)
     is_range = faults.only_if(lambda call: "fromBlock" in call.params[0], faults.without_logs())
     pair[1].on("eth_getLogs", is_range)
-    assert proved(first, node.head, wanted) == ("first", node.head)
+    assert proved(first, node.head, expected) == ("first", node.head)
 
 
 def test_blocks_are_compared_by_hash(pair: list[Proxy], node: Node) -> None:
     node.mine(2)
 
     def step(node: rpc.Node) -> int:
-        found = node.header(1)
-        assert found is not None
-        forged = Header("0x1", "0x" + "ee" * 32, found.parent_hash)
+        header = node.header(1)
+        assert header is not None
+        forged = Header("0x1", "0x" + "ee" * 32, header.parent_hash)
         return rpc.agreed(node, [forged])
 
     with pytest.raises(Moved):

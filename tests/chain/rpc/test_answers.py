@@ -43,14 +43,14 @@ class Liar:
         self.body = bomb(megabytes)
         self.batches: list[int] = []
 
-    def answer(self, asked: Any) -> bytes | None:
+    def answer(self, request: Any) -> bytes | None:
         """None is the bomb."""
-        calls = asked if isinstance(asked, list) else [asked]
+        calls = request if isinstance(request, list) else [request]
         self.batches.append(len(calls))
         if any(call["method"] == self.method for call in calls):
             return None
-        said = [{"id": call["id"], "result": None} for call in calls]
-        return json.dumps(said if isinstance(asked, list) else said[0]).encode()
+        message = [{"id": call["id"], "result": None} for call in calls]
+        return json.dumps(message if isinstance(request, list) else message[0]).encode()
 
 
 @contextmanager
@@ -59,8 +59,8 @@ def served(liar: Liar) -> Iterator[str]:
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
-            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            body = liar.answer(asked)
+            document = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            body = liar.answer(document)
             self.send_response(200)
             if body is None:
                 self.send_header("Content-Encoding", "gzip")
@@ -121,14 +121,14 @@ def test_logs_of_a_range_that_are_too_many_are_asked_for_in_smaller_ones() -> No
 
 
 def test_the_logs_of_one_block_may_be_as_many_as_its_gas_is_enough_for() -> None:
-    one = [("eth_getLogs", [{"fromBlock": "0x7", "toBlock": "0x7"}])]
+    item = [("eth_getLogs", [{"fromBlock": "0x7", "toBlock": "0x7"}])]
     several = [("eth_getLogs", [{"fromBlock": "0x7", "toBlock": "0x8"}])]
-    assert response_sizes.largest(one) == response_sizes.largest(
+    assert response_sizes.largest(item) == response_sizes.largest(
         [("eth_getLogs", [{"blockHash": HASH}])]
     )
     assert (
-        response_sizes.largest(one)
-        > response_sizes.largest(one * 100)
+        response_sizes.largest(item)
+        > response_sizes.largest(item * 100)
         > response_sizes.largest(several)
     )
     assert response_sizes.largest(several) < 20 * MB
@@ -139,16 +139,16 @@ def test_a_receipt_that_is_too_large_holds_up_no_other() -> None:
     with served(liar) as url:
         endpoint = Endpoint(url, timeout=10)
         calls = [("eth_getTransactionReceipt", (HASH,)), ("eth_getCode", (HASH, "latest"))] * 2
-        found = endpoint.batch(calls, [Any] * 4)
-    assert [isinstance(one, Refused) for one in found] == [True, False, True, False]
-    assert found[1::2] == [None, None]
+        batch = endpoint.batch(calls, [Any] * 4)
+    assert [isinstance(item, Refused) for item in batch] == [True, False, True, False]
+    assert batch[1::2] == [None, None]
     assert endpoint.batch_size == 100, "the number of calls wasn't what was wrong"
     assert endpoint.health.failures == 0
 
 
 def test_of_receipts_only_what_is_wanted_is_decoded() -> None:
     class Wordy(Liar):
-        def answer(self, asked: Any) -> bytes | None:
+        def answer(self, request: Any) -> bytes | None:
             log = {"address": HASH, "topics": [HASH] * 4, "data": HASH}
             receipt = {
                 "transactionHash": HASH,
@@ -164,8 +164,8 @@ def test_of_receipts_only_what_is_wanted_is_decoded() -> None:
 
     with served(Wordy("", 1)) as url:
         node = HttpNode(1, "wordy", Endpoint(url, timeout=10))
-        found = node_requests.receipts(node, [HASH])
-    mined = found[HASH]
+        receipts = node_requests.receipts(node, [HASH])
+    mined = receipts[HASH]
     assert mined is not None
     assert mined.block_number == 1
 
@@ -202,17 +202,17 @@ class Padding(Liar):
         }
         return [receipt] * (self.logs // 100)
 
-    def answer(self, asked: Any) -> bytes | None:
-        calls = asked if isinstance(asked, list) else [asked]
-        said = [{"id": call["id"], "result": self.result(call)} for call in calls]
-        return json.dumps(said if isinstance(asked, list) else said[0]).encode()
+    def answer(self, request: Any) -> bytes | None:
+        calls = request if isinstance(request, list) else [request]
+        message = [{"id": call["id"], "result": self.result(call)} for call in calls]
+        return json.dumps(message if isinstance(request, list) else message[0]).encode()
 
 
 def test_of_many_blocks_with_many_transactions_not_all_hashes_are_held() -> None:
     with served(Padding(40_000)) as url:
         node = HttpNode(1, "padding", Endpoint(url, timeout=60))
         headers = node.headers(range(1, 13))
-        held = [one.height for one in headers if one and one.transactions is not None]
+        held = [header.height for header in headers if header and header.transactions is not None]
         assert held == [1, 2, 3, 4, 5, 6]
         last = headers[-1]
         assert last is not None
@@ -225,18 +225,18 @@ def test_the_receipts_of_a_large_block_are_decoded_when_they_are_read(
 ) -> None:
     with served(Padding(0, logs=logs)) as url:
         node = HttpNode(1, "padding", Endpoint(url, timeout=60))
-        headers = [one for one in node.headers(range(1, 4)) if one]
+        headers = [item for item in node.headers(range(1, 4)) if item]
         for header, receipts in zip(headers, node.block_receipts(headers), strict=True):
             assert receipts is not None
             assert (receipts[0] is receipts[0]) == are_held
             assert receipts[0] == receipts[-1]
-            assert [one.block_hash for one in receipts] == [header.hash] * (logs // 100)
-            assert [len(one.logs) for one in receipts[:2]] == [100, 100]
+            assert [item.block_hash for item in receipts] == [header.hash] * (logs // 100)
+            assert [len(item.logs) for item in receipts[:2]] == [100, 100]
 
 
 def test_a_result_that_should_be_small_is_not_decoded_into_many_objects() -> None:
     class Nested(Liar):
-        def answer(self, asked: Any) -> bytes | None:
+        def answer(self, request: Any) -> bytes | None:
             return b'{"id":0,"result":[' + b"[]," * 300_000 + b"[]]}"
 
     with (
@@ -249,12 +249,12 @@ def test_a_result_that_should_be_small_is_not_decoded_into_many_objects() -> Non
 
 def test_a_text_may_be_large() -> None:
     class Wordy(Liar):
-        def answer(self, asked: Any) -> bytes | None:
+        def answer(self, request: Any) -> bytes | None:
             return json.dumps({"id": 0, "result": "0x" + "00" * MB}).encode()
 
     with served(Wordy("", 1)) as url:
-        found = Endpoint(url, timeout=10).call(("eth_call", ()))
-    assert len(found) == 2 * MB + 2
+        response = Endpoint(url, timeout=10).call(("eth_call", ()))
+    assert len(response) == 2 * MB + 2
 
 
 def test_a_signing_service_s_answer_has_an_end() -> None:

@@ -24,14 +24,14 @@ ID = 31337
 
 
 def head(node: rpc.Node) -> str:
-    found = node.header("latest")
-    assert found is not None
+    header = node.header("latest")
+    assert header is not None
     return node.provider
 
 
 @pytest.fixture
 def pair(node: Node) -> Iterator[list[Proxy]]:
-    """Two providers; the first is asked as long as it can be."""
+    """Two providers; the first gets the requests as long as it answers."""
     network()
     with ExitStack() as stack:
         yield proxies(stack, node, "first", "second")
@@ -79,27 +79,27 @@ REPLIES = {
 def test_a_batch_that_is_not_whole_is_asked_of_another_provider(pair: list[Proxy], fault) -> None:
     rpc.attempt(ID, head)
     pair[0].on_reply(fault)
-    found = rpc.attempt(ID, lambda node: (node.provider, node.headers([0, "latest"])))
-    assert found[0] == "second"
-    assert all(found[1])
+    answer = rpc.attempt(ID, lambda node: (node.provider, node.headers([0, "latest"])))
+    assert answer[0] == "second"
+    assert all(answer[1])
 
 
 def test_answers_in_another_order_are_told_apart(pair: list[Proxy], node: Node) -> None:
     node.mine(3)
     pair[0].on_reply(faults.backwards())
-    found = rpc.attempt(ID, lambda one: (one.provider, one.headers([0, 1, 2, 3])))
-    assert found[0] == "first"
-    assert [one.height for one in found[1] if one] == [0, 1, 2, 3]
+    answer = rpc.attempt(ID, lambda item: (item.provider, item.headers([0, 1, 2, 3])))
+    assert answer[0] == "first"
+    assert [item.height for item in answer[1] if item] == [0, 1, 2, 3]
 
 
 def test_a_call_of_a_batch_that_is_refused_takes_nothing_with_it(pair: list[Proxy]) -> None:
     rpc.attempt(ID, head)
     pair[0].on_reply(faults.one_failed(0, -32601, "the method does not exist"))
     calls = [("eth_foo", ()), ("eth_chainId", ())]
-    found = rpc.attempt(ID, lambda node: (node.provider, node.batch(calls)))
-    assert found[0] == "first"
-    assert isinstance(found[1][0], Refused)
-    assert found[1][1] == hex(ID)
+    answer = rpc.attempt(ID, lambda node: (node.provider, node.batch(calls)))
+    assert answer[0] == "first"
+    assert isinstance(answer[1][0], Refused)
+    assert answer[1][1] == hex(ID)
 
 
 @pytest.mark.slow
@@ -117,17 +117,17 @@ def test_no_answer_in_time_counts_as_a_failure(pair: list[Proxy], settings) -> N
 
 
 def test_a_step_is_run_again_from_its_beginning(pair: list[Proxy]) -> None:
-    asked: list[str] = []
+    observed: list[str] = []
 
     def step(node: rpc.Node) -> str:
-        asked.append(node.provider)
+        observed.append(node.provider)
         head(node)
-        if len(asked) == 1:
+        if len(observed) == 1:
             raise TryAgain("half of it")
         return node.provider
 
     assert rpc.attempt(ID, step) == "second"
-    assert asked == ["first", "second"]
+    assert observed == ["first", "second"]
 
 
 @pytest.mark.parametrize("failure", [Moved("gone"), Refused(1, "no"), ValueError("mine")])
@@ -264,14 +264,14 @@ def test_an_endpoint_that_is_changed_is_asked_at_its_new_address(pair: list[Prox
 
 def test_a_provider_of_another_network_is_refused(pair: list[Proxy], caplog) -> None:
     pair[0].on("eth_chainId", faults.other_chain(1))
-    asked: list[str] = []
+    observed: list[str] = []
 
     def step(node: rpc.Node) -> str:
-        asked.append(node.provider)
+        observed.append(node.provider)
         return head(node)
 
     assert rpc.attempt(ID, step) == "second"
-    assert asked == ["second"]
+    assert observed == ["second"]
     assert pair[0].log == ["eth_chainId"]
     first = rpc.health(ID)[0]
     assert first.trouble == "answers for network 1, not for 31337"
@@ -355,9 +355,9 @@ def test_a_provider_that_lags_is_left_out(pair: list[Proxy], node: Node) -> None
     node.mine(10)
     rpc.ask_several(ID, head)
     assert rpc.attempt(ID, head) == "second"
-    found = {one.name: one for one in rpc.health(ID)}
-    assert found["first"].lag == 15
-    assert found["first"].trouble == "lags 15 blocks behind"
+    providers = {item.name: item for item in rpc.health(ID)}
+    assert providers["first"].lag == 15
+    assert providers["first"].trouble == "lags 15 blocks behind"
 
 
 def test_a_head_that_is_none_makes_nobody_lag(pair: list[Proxy]) -> None:
@@ -390,7 +390,7 @@ def test_several_providers_are_asked_each_once(pair: list[Proxy]) -> None:
 
 def test_an_orphaned_block_is_no_failure_of_the_provider(node: Node, pair: list[Proxy]) -> None:
     node.mine(2)
-    wanted = LogFilter(addresses=("0x" + "11" * 20,))
+    log_filter = LogFilter(addresses=("0x" + "11" * 20,))
     with pytest.raises(Moved):
-        rpc.attempt(ID, lambda one: one.logs_of(wanted, ["0x" + "ab" * 32]))
+        rpc.attempt(ID, lambda item: item.logs_of(log_filter, ["0x" + "ab" * 32]))
     assert pair[1].requests == 0

@@ -30,7 +30,7 @@ def endpoint(proxy: Proxy) -> Endpoint:
 
 
 @pytest.fixture
-def asked(endpoint: Endpoint) -> HttpNode:
+def http_node(endpoint: Endpoint) -> HttpNode:
     return HttpNode(31337, "first", endpoint)
 
 
@@ -73,31 +73,31 @@ def says_how_many(calls: list) -> None:
     "say", [one_error, error_for_the_first, entity_too_large, bad_request, says_how_many]
 )
 def test_the_size_of_a_batch_is_learned_from_refusals(
-    proxy: Proxy, endpoint: Endpoint, asked: HttpNode, node: Node, say
+    proxy: Proxy, endpoint: Endpoint, http_node: HttpNode, node: Node, say
 ) -> None:
     node.mine(40)
     proxy.on_request(at_most(3, say))
-    found = asked.headers([*range(40)])
-    assert [one.height for one in found if one] == [*range(40)]
+    headers = http_node.headers([*range(40)])
+    assert [header.height for header in headers if header] == [*range(40)]
     assert endpoint.batch_size in (2, 3)
     assert endpoint.health.failures == 0
     # It is known from then on.
     proxy.forget_counts()
-    asked.headers([*range(6)])
+    http_node.headers([*range(6)])
     assert proxy.requests == 6 // endpoint.batch_size
 
 
 def test_a_node_without_batches_is_asked_one_by_one(
-    proxy: Proxy, endpoint: Endpoint, asked: HttpNode, node: Node
+    proxy: Proxy, endpoint: Endpoint, http_node: HttpNode, node: Node
 ) -> None:
     node.mine(4)
     proxy.on_request(at_most(1, one_error))
-    assert [one.height for one in asked.headers([0, 1, 2, 3]) if one] == [0, 1, 2, 3]
+    assert [header.height for header in http_node.headers([0, 1, 2, 3]) if header] == [0, 1, 2, 3]
     assert endpoint.batch_size == 1
 
 
 def test_an_answer_that_is_cut_to_size_is_asked_in_smaller_parts(
-    proxy: Proxy, asked: HttpNode, node: Node
+    proxy: Proxy, http_node: HttpNode, node: Node
 ) -> None:
     node.mine(10)
 
@@ -108,57 +108,61 @@ def test_an_answer_that_is_cut_to_size_is_asked_in_smaller_parts(
         error = {"code": -32003, "message": "response too large"}
         return [
             *replies[:3],
-            *({"jsonrpc": "2.0", "id": one["id"], "error": error} for one in replies[3:]),
+            *({"jsonrpc": "2.0", "id": reply["id"], "error": error} for reply in replies[3:]),
         ]
 
     proxy.on_reply(cut)
-    assert [one.height for one in asked.headers([*range(10)]) if one] == [*range(10)]
+    assert [header.height for header in http_node.headers([*range(10)]) if header] == [*range(10)]
 
 
-def test_ids_may_come_back_as_text(proxy: Proxy, asked: HttpNode) -> None:
-    proxy.on_reply(lambda replies: [{**one, "id": str(one["id"])} for one in replies])
-    assert all(asked.headers([0, "latest"]))
+def test_ids_may_come_back_as_text(proxy: Proxy, http_node: HttpNode) -> None:
+    proxy.on_reply(lambda replies: [{**reply, "id": str(reply["id"])} for reply in replies])
+    assert all(http_node.headers([0, "latest"]))
 
 
-def test_logs_of_blocks_that_the_node_lacks_are_no_limit(asked: HttpNode, node: Node) -> None:
+def test_logs_of_blocks_that_the_node_lacks_are_no_limit(http_node: HttpNode, node: Node) -> None:
     with pytest.raises(Moved):
-        asked.logs(ANY, node.head + 10, node.head + 20)
+        http_node.logs(ANY, node.head + 10, node.head + 20)
 
 
 WITHOUT_A_NUMBER = {"ankr", "chainstack"}
 
 
 @pytest.mark.parametrize("style", faults.RANGE_LIMITS)
-def test_limits_of_ranges_come_out(proxy: Proxy, asked: HttpNode, node: Node, style: str) -> None:
+def test_limits_of_ranges_come_out(
+    proxy: Proxy, http_node: HttpNode, node: Node, style: str
+) -> None:
     node.mine(20)
     proxy.on("eth_getLogs", faults.range_limit(style, 10))
     expected = None if style in WITHOUT_A_NUMBER else 10
     with pytest.raises(RangeTooLarge) as raised:
-        asked.logs(ANY, 0, 19)
+        http_node.logs(ANY, 0, 19)
     assert (raised.value.blocks, raised.value.is_structural) == (expected, True)
     # In a batch with other calls as well, which doesn't make the batch smaller.
     proxy.forget_counts()
     with pytest.raises(RangeTooLarge):
-        asked.headers_and_logs([*range(20)], ANY)
+        http_node.headers_and_logs([*range(20)], ANY)
     assert proxy.requests == 1
 
 
 @pytest.mark.parametrize("style", faults.RESULT_LIMITS)
-def test_limits_of_results_come_out(proxy: Proxy, asked: HttpNode, node: Node, style: str) -> None:
+def test_limits_of_results_come_out(
+    proxy: Proxy, http_node: HttpNode, node: Node, style: str
+) -> None:
     gem = node.deployed("Gem")
     for _ in range(3):
         node.mined(gem.transact("mint", node.accounts[0]))
-    wanted = LogFilter(addresses=(gem.address,))
+    log_filter = LogFilter(addresses=(gem.address,))
     proxy.on("eth_getLogs", faults.result_limit(style, 2))
     with pytest.raises(RangeTooLarge) as raised:
-        asked.logs(wanted, 0, node.head)
+        http_node.logs(log_filter, 0, node.head)
     assert not raised.value.is_structural
     offered = None if style in ("size", "timeout") else node.head // 2 + 1
     assert raised.value.blocks == offered
-    assert len(asked.logs(wanted, node.head, node.head)) == 1
+    assert len(http_node.logs(log_filter, node.head, node.head)) == 1
 
 
-def test_a_limit_that_comes_with_status_400_is_read(proxy: Proxy, asked: HttpNode) -> None:
+def test_a_limit_that_comes_with_status_400_is_read(proxy: Proxy, http_node: HttpNode) -> None:
     error = {"code": -32600, "message": "eth_getLogs is limited to a 5 block range"}
     body = json.dumps({"jsonrpc": "2.0", "id": 0, "error": error}).encode()
 
@@ -167,32 +171,32 @@ def test_a_limit_that_comes_with_status_400_is_read(proxy: Proxy, asked: HttpNod
 
     proxy.on_request(refuse)
     with pytest.raises(RangeTooLarge):
-        asked.logs(ANY, 0, 19)
+        http_node.logs(ANY, 0, 19)
 
 
-def test_no_calls_are_no_request(proxy: Proxy, asked: HttpNode) -> None:
-    assert asked.headers([]) == []
-    assert asked.receipts([]) == []
+def test_no_calls_are_no_request(proxy: Proxy, http_node: HttpNode) -> None:
+    assert http_node.headers([]) == []
+    assert http_node.receipts([]) == []
     assert proxy.requests == 0
 
 
-def test_a_refusal_tells_what_was_refused(asked: HttpNode) -> None:
+def test_a_refusal_tells_what_was_refused(http_node: HttpNode) -> None:
     with pytest.raises(Refused) as raised:
-        asked.call("eth_foo")
+        http_node.call("eth_foo")
     assert raised.value.code == -32601
 
 
-def test_redirects_are_not_followed(proxy: Proxy, asked: HttpNode) -> None:
+def test_redirects_are_not_followed(proxy: Proxy, http_node: HttpNode) -> None:
     def elsewhere(calls: list) -> None:
         raise HttpAnswer(302, b"", Location="http://127.0.0.1:9/")
 
     proxy.on_request(elsewhere)
     with pytest.raises(TryAgain, match="HTTP 302"):
-        asked.call("eth_chainId")
+        http_node.call("eth_chainId")
 
 
 def spoiled(name: str, value: object):
-    return faults.altered(lambda found: {**found, name: value})
+    return faults.altered(lambda results: {**results, name: value})
 
 
 @pytest.mark.parametrize(
@@ -210,32 +214,32 @@ def spoiled(name: str, value: object):
     ],
 )
 def test_what_is_no_block_is_no_answer(
-    proxy: Proxy, asked: HttpNode, name: str, value: object
+    proxy: Proxy, http_node: HttpNode, name: str, value: object
 ) -> None:
     proxy.on("eth_getBlockByNumber", spoiled(name, value))
     with pytest.raises(TryAgain):
-        asked.header("latest")
+        http_node.header("latest")
 
 
 @pytest.mark.parametrize(
     ("name", "value"), [("blockNumber", "0xx"), ("gasUsed", "1"), ("status", "ok"), ("to", "0x1")]
 )
 def test_what_is_no_receipt_is_no_answer(
-    proxy: Proxy, asked: HttpNode, node: Node, name: str, value: object
+    proxy: Proxy, http_node: HttpNode, node: Node, name: str, value: object
 ) -> None:
     sent = node.send({"from": node.accounts[0], "to": node.accounts[1], "value": 1})
     node.mined(sent)
     proxy.on("eth_getTransactionReceipt", spoiled(name, value))
     with pytest.raises(TryAgain):
-        asked.receipts([sent])
+        http_node.receipts([sent])
 
 
 @pytest.mark.parametrize(("name", "value"), [("blockNumber", "x"), ("logIndex", None)])
 def test_a_log_without_a_place_is_no_answer(
-    proxy: Proxy, asked: HttpNode, node: Node, name: str, value: object
+    proxy: Proxy, http_node: HttpNode, node: Node, name: str, value: object
 ) -> None:
     gem = node.deployed("Gem")
     node.mined(gem.transact("mint", node.accounts[0]))
-    proxy.on("eth_getLogs", faults.altered(lambda logs: [{**one, name: value} for one in logs]))
+    proxy.on("eth_getLogs", faults.altered(lambda logs: [{**log, name: value} for log in logs]))
     with pytest.raises(TryAgain):
-        asked.logs(LogFilter(addresses=(gem.address,)), 0, node.head)
+        http_node.logs(LogFilter(addresses=(gem.address,)), 0, node.head)

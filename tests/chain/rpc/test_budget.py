@@ -27,9 +27,9 @@ def is_left(wait: float, of: float, since: float) -> bool:
 
 def test_processes_share_one_budget(name: str) -> None:
     began = monotonic()
-    one, other = Budget(name, 10), Budget(name, 10)
+    item, other = Budget(name, 10), Budget(name, 10)
     # A second's worth at once, then each in its turn.
-    waits = [budget.take(1) for _ in range(6) for budget in (one, other)]
+    waits = [budget.take(1) for _ in range(6) for budget in (item, other)]
     assert waits[:10] == [0.0] * 10
     assert is_left(waits[11], 0.1, began)
 
@@ -75,9 +75,9 @@ def test_a_provider_over_its_budget_is_left_to_rest_while_another_can_be_asked(n
         provider(first.url, "first", requests_per_second=2)
         provider(second.url, "second", weight=0)
 
-        def asked(one: rpc.Node) -> str:
-            one.batch([("eth_chainId", ())] * 20)
-            return one.provider
+        def asked(item: rpc.Node) -> str:
+            item.batch([("eth_chainId", ())] * 20)
+            return item.provider
 
         assert rpc.attempt(31337, asked) == "first"
         assert rpc.attempt(31337, asked) == "second"

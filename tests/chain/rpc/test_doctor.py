@@ -27,15 +27,15 @@ def stand_in(node: Node) -> Iterator[Callable[[], Proxy]]:
         yield lambda: stack.enter_context(proxied(node))
 
 
-def said(check: Callable[[], Iterator[Finding]]) -> list[tuple[str, str]]:
-    return [(one.level, one.said) for one in check()]
+def findings(check: Callable[[], Iterator[Finding]]) -> list[tuple[str, str]]:
+    return [(item.level, item.said) for item in check()]
 
 
 def test_a_network_whose_endpoints_answer_is_well(node: Node) -> None:
     network(name="Local")
     provider(node.url)
     expected = f"Local (31337): 1 of 1 endpoints answer, head {node.head}"
-    assert said(doctor.networks) == [("ok", expected)]
+    assert findings(doctor.networks) == [("ok", expected)]
 
 
 def test_endpoints_that_are_no_use_are_named(node: Node, stand_in: Callable[[], Proxy]) -> None:
@@ -48,38 +48,38 @@ def test_endpoints_that_are_no_use_are_named(node: Node, stand_in: Callable[[], 
     provider("http://127.0.0.1:9/", "gone", weight=20)
     provider(wrong.url, "wrong", weight=10)
     provider(behind.url, "behind", weight=5)
-    found = said(doctor.networks)
-    assert [level for level, _ in found] == ["warn", "warn", "warn"]
-    assert found[0][1].startswith("Local (31337): gone doesn't answer (no answer: ")
-    assert found[1][1] == "Local (31337): wrong answers for network 1: it is never asked."
+    results = findings(doctor.networks)
+    assert [level for level, _ in results] == ["warn", "warn", "warn"]
+    assert results[0][1].startswith("Local (31337): gone doesn't answer (no answer: ")
+    assert results[1][1] == "Local (31337): wrong answers for network 1: it is never asked."
     lag = node.head - 3
-    assert found[2][1] == f"Local (31337): behind is {lag} blocks behind the others."
+    assert results[2][1] == f"Local (31337): behind is {lag} blocks behind the others."
 
 
 def test_a_network_that_nobody_answers_for_is_a_failure() -> None:
     network(name="Local")
     provider("http://127.0.0.1:9/", "gone")
-    assert [level for level, _ in said(doctor.networks)] == ["fail"]
+    assert [level for level, _ in findings(doctor.networks)] == ["fail"]
 
 
 def test_a_network_without_endpoints_of_its_own_is_warned_of(node: Node) -> None:
     network(1, name="None")
     network(31337, name="Public", rpc_endpoint=node.url)
-    found = said(doctor.networks)
-    assert [level for level, _ in found] == ["warn", "warn", "ok"]
-    assert found[0][1] == "None (1): no endpoint, so it isn't followed."
-    assert "only its public endpoint is asked" in found[1][1]
+    results = findings(doctor.networks)
+    assert [level for level, _ in results] == ["warn", "warn", "ok"]
+    assert results[0][1] == "None (1): no endpoint, so it isn't followed."
+    assert "only its public endpoint is asked" in results[1][1]
 
 
 def test_a_key_that_is_sent_in_the_clear_is_warned_of(stand_in: Callable[[], Proxy]) -> None:
     network(name="Local")
     provider(f"{stand_in().url}/v2/{KEY}", "first")
-    found = said(doctor.networks)
-    assert found[0] == (
+    results = findings(doctor.networks)
+    assert results[0] == (
         "warn",
         "Local (31337): first is asked without TLS, so its key can be read on the way.",
     )
-    assert KEY not in str(found)
+    assert KEY not in str(results)
 
 
 @pytest.mark.parametrize(
@@ -95,17 +95,17 @@ def test_a_key_that_is_sent_in_the_clear_is_warned_of(stand_in: Callable[[], Pro
 )
 def test_a_key_in_a_public_endpoint_is_warned_of(field: str, url: str, level: str) -> None:
     network(1, name="Shown", **{field: url})
-    found = said(doctor.public_endpoints)
-    assert [one for one, _ in found] == [level]
-    assert KEY not in str(found)
+    results = findings(doctor.public_endpoints)
+    assert [item for item, _ in results] == [level]
+    assert KEY not in str(results)
 
 
 def test_a_halted_network_is_a_failure() -> None:
-    assert said(doctor.followed_chains) == [("ok", "none is halted")]
+    assert findings(doctor.followed_chains) == [("ok", "none is halted")]
     Cursor.objects.create(network_id=5, halted="a reorganisation below what is final")
-    assert said(doctor.followed_chains) == [("ok", "none is halted")]
+    assert findings(doctor.followed_chains) == [("ok", "none is halted")]
     network(5)
-    assert said(doctor.followed_chains) == [
+    assert findings(doctor.followed_chains) == [
         ("fail", "network 5 is halted: a reorganisation below what is final")
     ]
 
@@ -116,7 +116,7 @@ def test_a_provider_that_contradicted_itself_is_named_for_a_day() -> None:
     Cursor.objects.create(
         network_id=31337, contradictions=5, contradiction="gone: block 7", contradicted_at=when
     )
-    warnings = [text for level, text in said(doctor.followed_chains) if level == "warn"]
+    warnings = [text for level, text in findings(doctor.followed_chains) if level == "warn"]
     assert "gone: block 7" in warnings[0]
     Cursor.objects.update(contradicted_at=timezone.now() - timedelta(hours=25))
-    assert "gone: block 7" not in str(said(doctor.followed_chains))
+    assert "gone: block 7" not in str(findings(doctor.followed_chains))

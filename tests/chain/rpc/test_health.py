@@ -161,12 +161,12 @@ def test_health_of_endpoints_without_a_row_is_known_to_all_processes(node: Node,
         settings.SERVICE = {**settings.SERVICE, "RPC_URLS": {ID: ((own.url, 5),)}}
         rpc.attempt(ID, head)
         pool.forget()
-        found = rpc.health(ID)
-        assert [(one.name, one.source, one.weight) for one in found] == [
+        providers = rpc.health(ID)
+        assert [(item.name, item.source, item.weight) for item in providers] == [
             ("setting 1", "setting", 5)
         ]
-        assert (found[0].head, found[0].lag) == (node.head, 0)
-        assert found[0].checked_at is not None
+        assert (providers[0].head, providers[0].lag) == (node.head, 0)
+        assert providers[0].checked_at is not None
 
 
 @pytest.mark.django_db(transaction=True)
@@ -218,8 +218,8 @@ def test_faults_count_until_an_answer_comes(node: Node) -> None:
         rpc.attempt(ID, head)
         proxy.on_request(faults.server_error(500), times=1)
         rpc.attempt(ID, head)
-        found = rpc.health(ID)[0]
-        assert (found.failures, found.trouble) == (0, "HTTP 500")
+        providers = rpc.health(ID)[0]
+        assert (providers.failures, providers.trouble) == (0, "HTTP 500")
 
 
 def test_what_another_process_has_found_out_is_learned_and_forgotten(

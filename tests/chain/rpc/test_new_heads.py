@@ -71,8 +71,8 @@ def listen(heads: Heads) -> Iterator[Callable[..., Subscriptions]]:
         return subscriptions
 
     yield listening
-    for one in started:
-        one.stop()
+    for item in started:
+        item.stop()
 
 
 def test_a_new_block_is_heard_at_once(proxy: Proxy, node: Node, heads: Heads, listen) -> None:
@@ -110,7 +110,7 @@ def test_a_node_without_subscriptions_is_asked_now_and_then(
     proxy: Proxy, heads: Heads, listen
 ) -> None:
     error = {"code": -32601, "message": "method not found"}
-    proxy.socket.alter(lambda said: {"jsonrpc": "2.0", "id": said.get("id"), "error": error})
+    proxy.socket.alter(lambda message: {"jsonrpc": "2.0", "id": message.get("id"), "error": error})
     listen({31337: proxy.socket_url})
     until(lambda: proxy.socket.opened >= 2)
     assert heads.count == 0
@@ -167,11 +167,13 @@ def test_a_network_that_is_gone_has_no_subscription(proxy: Proxy, heads: Heads, 
     until(lambda: heads.ended == 1)
 
 
-@pytest.mark.parametrize("said", ["no JSON", "[]", '{"method": 5}', '"text"', "null"])
-def test_nonsense_ends_nothing(proxy: Proxy, node: Node, heads: Heads, listen, said: str) -> None:
+@pytest.mark.parametrize("message", ["no JSON", "[]", '{"method": 5}', '"text"', "null"])
+def test_nonsense_ends_nothing(
+    proxy: Proxy, node: Node, heads: Heads, listen, message: str
+) -> None:
     listen({31337: proxy.socket_url})
     until(lambda: heads.count == 1)
-    proxy.socket.tell(said)
+    proxy.socket.tell(message)
     node.mine()
     until(lambda: heads.count == 2)
     assert proxy.socket.opened == 1
@@ -199,8 +201,8 @@ def test_what_runs_goes_on_while_the_database_is_away(
     answers = iter([{7: proxy.socket_url}])
 
     def urls() -> dict[int, str]:
-        for found in answers:
-            return found
+        for answer in answers:
+            return answer
         raise OSError("the database is away")
 
     subscriptions = Subscriptions(urls, heads, look_every=0.01)
@@ -219,7 +221,7 @@ def test_stopping_ends_the_connection(proxy: Proxy, heads: Heads, listen) -> Non
     until(lambda: heads.count == 1)
     subscriptions.stop()
     until(lambda: proxy.socket.clients == 0)
-    assert not [one for one in threading.enumerate() if one.name == "chain-heads"]
+    assert not [thread for thread in threading.enumerate() if thread.name == "chain-heads"]
 
 
 def test_a_network_is_worked_on_once_at_a_time_and_once_more_when_woken() -> None:
@@ -299,4 +301,4 @@ def test_a_block_is_read_when_its_head_is_heard(proxy: Proxy, node: Node) -> Non
         until(lambda: following.follow(31337) or read_up_to() == head)
     finally:
         wakeups.end()
-    assert not [one for one in threading.enumerate() if one.name == "chain-heads"]
+    assert not [thread for thread in threading.enumerate() if thread.name == "chain-heads"]

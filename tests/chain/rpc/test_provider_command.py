@@ -34,18 +34,18 @@ def run(*args: Any) -> str:
 
 def test_an_endpoint_is_added_listed_and_removed(node: Node) -> None:
     url = f"{node.url}/?key={KEY}"
-    said = run("add", ID, "main", "--url", url, "--weight", 7, "--requests-per-second", 50)
+    output = run("add", ID, "main", "--url", url, "--weight", 7, "--requests-per-second", 50)
     row = Provider.objects.get()
     assert (row.name, row.weight, row.requests_per_second, row.batch_size) == ("main", 7, 50, None)
-    assert KEY not in row.url + said
+    assert KEY not in row.url + output
     assert given_for(ID)[0].url == url
 
-    rpc.attempt(ID, lambda one: one.header("latest"))
+    rpc.attempt(ID, lambda item: item.header("latest"))
     listed = run("list")
     assert f"main  (provider, weight 7)  head {node.head}" in listed
-    found = json.loads(run("list", ID, "--json"))[str(ID)]
-    assert (found[0]["name"], found[0]["head"], found[0]["lag"]) == ("main", node.head, 0)
-    assert KEY not in listed + json.dumps(found)
+    document = json.loads(run("list", ID, "--json"))[str(ID)]
+    assert (document[0]["name"], document[0]["head"], document[0]["lag"]) == ("main", node.head, 0)
+    assert KEY not in listed + json.dumps(document)
 
     run("remove", ID, "main")
     assert not Provider.objects.exists()
@@ -62,7 +62,7 @@ def test_the_address_is_read_from_standard_input(
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "message"),
     [
         (("add", 1, "main", "--url", "{node}"), "It answers for network 31337, not for 1."),
         (("add", ID, "main", "--url", f"http://127.0.0.1:9/{KEY}"), "It doesn't answer"),
@@ -79,11 +79,11 @@ def test_the_address_is_read_from_standard_input(
     ],
 )
 def test_what_is_wrong_is_said_without_the_address(
-    node: Node, args: tuple[Any, ...], said: str
+    node: Node, args: tuple[Any, ...], message: str
 ) -> None:
     with pytest.raises(CommandError) as raised:
         run(*(str(arg).replace("{node}", node.url) for arg in args))
-    assert said in str(raised.value)
+    assert message in str(raised.value)
     assert KEY not in str(raised.value)
     assert not Provider.objects.exists()
 
@@ -130,17 +130,17 @@ def test_nothing_is_added_during_maintenance(node: Node) -> None:
 def test_what_is_changed_is_named_and_the_rest_stays(node: Node) -> None:
     run("add", ID, "main", "--url", f"{node.url}/?key={KEY}", "--batch-size", 20)
     Provider.objects.update(head=17)
-    said = run("set", ID, "main", "--weight", 3, "--batch-size", 20, "--inactive")
-    assert said == f"Provider main of network {ID}: changed weight, active.\n"
+    output = run("set", ID, "main", "--weight", 3, "--batch-size", 20, "--inactive")
+    assert output == f"Provider main of network {ID}: changed weight, active.\n"
     row = Provider.objects.get()
     assert (row.weight, row.batch_size, row.active, row.head) == (3, 20, False, 17)
-    said = run("set", ID, "main", "--active", "--unset", "batch-size", "--name", "other")
-    assert said == f"Provider main of network {ID}: changed name, active, batch_size.\n"
+    output = run("set", ID, "main", "--active", "--unset", "batch-size", "--name", "other")
+    assert output == f"Provider main of network {ID}: changed name, active, batch_size.\n"
     row = Provider.objects.get()
     assert (row.name, row.batch_size, row.active) == ("other", None, True)
     assert given_for(ID)[0].url == f"{node.url}/?key={KEY}"
-    said = run("set", ID, "other", "--weight", 3)
-    assert said == f"Provider other of network {ID}: nothing changed.\n"
+    output = run("set", ID, "other", "--weight", 3)
+    assert output == f"Provider other of network {ID}: nothing changed.\n"
 
 
 def test_addresses_are_changed_without_being_shown(
@@ -148,18 +148,18 @@ def test_addresses_are_changed_without_being_shown(
 ) -> None:
     run("add", ID, "main", "--url", node.url)
     monkeypatch.setattr("sys.stdin", io.StringIO(f"{node.url}/?key={KEY}\n"))
-    said = run("set", ID, "main", "--url", "-", "--socket-url", f"wss://node.example/{KEY}")
+    output = run("set", ID, "main", "--url", "-", "--socket-url", f"wss://node.example/{KEY}")
     assert given_for(ID)[0].url == f"{node.url}/?key={KEY}"
     assert socket_urls() == {ID: f"wss://node.example/{KEY}"}
-    said += run("set", ID, "main", "--unset", "socket-url")
+    output += run("set", ID, "main", "--unset", "socket-url")
     assert socket_urls() == {}
-    assert KEY not in said
+    assert KEY not in output
     again = run("set", ID, "main", "--url", f"{node.url}/?key={KEY}")
     assert again.endswith("nothing changed.\n")
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "message"),
     [
         (("set", ID, "main"), "Nothing to set"),
         (("set", ID, "nobody", "--weight", "3"), "no provider named nobody"),
@@ -178,13 +178,13 @@ def test_addresses_are_changed_without_being_shown(
     ],
 )
 def test_a_change_that_is_wrong_changes_nothing(
-    node: Node, args: tuple[Any, ...], said: str
+    node: Node, args: tuple[Any, ...], message: str
 ) -> None:
     for name in ("main", "other"):
         run("add", ID, name, "--url", node.url)
     before = [*Provider.objects.values()]
     with pytest.raises(CommandError) as raised:
         run(*(str(arg).replace("{node}", node.url) for arg in args))
-    assert said in str(raised.value)
+    assert message in str(raised.value)
     assert KEY not in str(raised.value)
     assert [*Provider.objects.values()] == before

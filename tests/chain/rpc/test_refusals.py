@@ -86,9 +86,9 @@ RESULT_LIMITS = [
     ids=[e[0] for e in BLOCK_LIMITS],
 )
 def test_a_limit_of_blocks_holds_for_ever(code: int, text: str, blocks: int | None) -> None:
-    found = meaning_of(code, text, method=LOGS)
-    assert isinstance(found, RangeTooLarge)
-    assert (found.blocks, found.is_structural) == (blocks, True)
+    meaning = meaning_of(code, text, method=LOGS)
+    assert isinstance(meaning, RangeTooLarge)
+    assert (meaning.blocks, meaning.is_structural) == (blocks, True)
 
 
 @pytest.mark.parametrize(
@@ -97,16 +97,16 @@ def test_a_limit_of_blocks_holds_for_ever(code: int, text: str, blocks: int | No
     ids=[each[0] for each in RESULT_LIMITS],
 )
 def test_too_many_results_depend_on_the_blocks(code: int, text: str, blocks: int | None) -> None:
-    found = meaning_of(code, text, method=LOGS)
-    assert isinstance(found, RangeTooLarge)
-    assert (found.blocks, found.is_structural) == (blocks, False)
+    meaning = meaning_of(code, text, method=LOGS)
+    assert isinstance(meaning, RangeTooLarge)
+    assert (meaning.blocks, meaning.is_structural) == (blocks, False)
 
 
 def test_a_reason_in_the_data_is_read_too() -> None:
     data = {"error_id": "4ed94073", "payload": "range 9009594 is bigger than range limit 2000"}
-    found = meaning_of(-32602, "invalid params", data, method=LOGS)
-    assert isinstance(found, RangeTooLarge)
-    assert found.is_structural
+    meaning = meaning_of(-32602, "invalid params", data, method=LOGS)
+    assert isinstance(meaning, RangeTooLarge)
+    assert meaning.is_structural
 
 
 @pytest.mark.parametrize(
@@ -123,9 +123,9 @@ def test_a_reason_in_the_data_is_read_too() -> None:
     ],
 )
 def test_a_limit_of_the_rate_asks_for_a_pause(code: int, text: str, pause: float | None) -> None:
-    found = meaning_of(code, text, method="eth_call")
-    assert isinstance(found, SlowDown)
-    assert found.after == pause
+    meaning = meaning_of(code, text, method="eth_call")
+    assert isinstance(meaning, SlowDown)
+    assert meaning.after == pause
 
 
 @pytest.mark.parametrize(
@@ -139,9 +139,9 @@ def test_a_limit_of_the_rate_asks_for_a_pause(code: int, text: str, pause: float
     ],
 )
 def test_trouble_of_the_provider_is_worth_another_try(code: int, text: str) -> None:
-    found = meaning_of(code, text, method="eth_getTransactionReceipt")
-    assert isinstance(found, TryAgain)
-    assert not isinstance(found, SlowDown | Barred)
+    meaning = meaning_of(code, text, method="eth_getTransactionReceipt")
+    assert isinstance(meaning, TryAgain)
+    assert not isinstance(meaning, SlowDown | Barred)
 
 
 @pytest.mark.parametrize(
@@ -169,9 +169,9 @@ def test_a_refused_key_is_known(text: str) -> None:
     ],
 )
 def test_a_batch_that_is_too_large_is_known(text: str, data: str | None, most: int | None) -> None:
-    found = meaning_of(-32600, text, data, method=LOGS, calls=200)
-    assert isinstance(found, BatchRefused)
-    assert found.most == most
+    meaning = meaning_of(-32600, text, data, method=LOGS, calls=200)
+    assert isinstance(meaning, BatchRefused)
+    assert meaning.most == most
 
 
 @pytest.mark.parametrize(
@@ -197,9 +197,9 @@ def test_blocks_that_the_node_lacks_are_no_limit(code: int, text: str) -> None:
     ],
 )
 def test_a_revert_keeps_its_data(code: int, text: str, data: object, expected: object) -> None:
-    found = meaning_of(code, text, data, method="eth_call")
-    assert isinstance(found, Refused)
-    assert found.data == expected
+    meaning = meaning_of(code, text, data, method="eth_call")
+    assert isinstance(meaning, Refused)
+    assert meaning.data == expected
 
 
 @pytest.mark.parametrize(
@@ -207,17 +207,17 @@ def test_a_revert_keeps_its_data(code: int, text: str, data: object, expected: o
     ["unknown block", "header not found", "block 0xab12 was not found", "Resource not found."],
 )
 def test_an_orphaned_block_is_known_by_the_text(text: str) -> None:
-    found = meaning_of(-32000, text, method=LOGS)
-    assert isinstance(found, Refused)
-    assert is_unknown_block(found)
+    meaning = meaning_of(-32000, text, method=LOGS)
+    assert isinstance(meaning, Refused)
+    assert is_unknown_block(meaning)
 
 
 def test_what_is_refused_for_good_comes_out_with_its_text() -> None:
-    found = meaning_of(
+    meaning = meaning_of(
         -32000, "nonce too low: next nonce 5, tx nonce 4", method="eth_sendRawTransaction"
     )
-    assert isinstance(found, Refused)
-    assert found.message.startswith("nonce too low")
+    assert isinstance(meaning, Refused)
+    assert meaning.message.startswith("nonce too low")
     assert isinstance(meaning_of(-32601, "the method eth_foo does not exist"), Refused)
     assert isinstance(meaning_of(-32602, "invalid argument 0: hex string", method=LOGS), Refused)
 
@@ -243,14 +243,14 @@ def test_what_is_refused_for_good_comes_out_with_its_text() -> None:
     ],
 )
 def test_what_is_wrong_with_a_call_is_no_trouble_of_the_provider(code: int, text: str) -> None:
-    found = meaning_of(code, text, method="eth_sendRawTransaction")
-    assert isinstance(found, Refused)
-    assert found.message == text
+    meaning = meaning_of(code, text, method="eth_sendRawTransaction")
+    assert isinstance(meaning, Refused)
+    assert meaning.message == text
 
 
 def test_long_texts_are_cut_short_and_cost_little() -> None:
-    found = meaning_of(-32000, "exceeds the range " * 100_000, method=LOGS)
-    assert len(str(found)) < 1000
+    meaning = meaning_of(-32000, "exceeds the range " * 100_000, method=LOGS)
+    assert len(str(meaning)) < 1000
 
 
 WORDS = (
@@ -270,7 +270,7 @@ WORDS = (
 def test_every_error_means_something(
     code: int, text: str, data: object, method: str, calls: int
 ) -> None:
-    found = meaning_of(code, text, data, method=method, calls=calls)
-    assert isinstance(found, NodeFailure)
-    if isinstance(found, RangeTooLarge):
-        assert found.blocks is None or found.blocks > 0
+    meaning = meaning_of(code, text, data, method=method, calls=calls)
+    assert isinstance(meaning, NodeFailure)
+    if isinstance(meaning, RangeTooLarge):
+        assert meaning.blocks is None or meaning.blocks > 0

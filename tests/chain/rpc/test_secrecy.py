@@ -59,7 +59,7 @@ def failing(kind: str, proxy: Proxy) -> None:
     def moves(calls: list) -> None:
         raise HttpAnswer(302, b"", Location=f"{proxy.url}/{KEY}")
 
-    told = {
+    event = {
         "error": answers,
         "redirect": moves,
         "429": faults.too_many_requests(),
@@ -69,7 +69,7 @@ def failing(kind: str, proxy: Proxy) -> None:
     if kind == "refused":
         proxy.refuse()
     else:
-        proxy.on_request(told[kind])
+        proxy.on_request(event[kind])
 
 
 @pytest.mark.django_db
@@ -84,7 +84,7 @@ def test_no_failure_shows_the_key(
         provider(f"{proxy.url}/v2/{KEY}?apikey={KEY}")
         failing(kind, proxy)
         with pytest.raises(NodeFailure) as raised:
-            rpc.attempt(ID, lambda one: one.call("eth_gasPrice"), seconds=2)
+            rpc.attempt(ID, lambda item: item.call("eth_gasPrice"), seconds=2)
         assert isinstance(raised.value, Unavailable | Refused)
         shown = "".join(traceback.format_exception(raised.value)) + repr(raised.value)
         shown += repr(rpc.health(ID)) + repr(given_for(ID)) + repr(pool_of(ID).known())
@@ -118,8 +118,8 @@ def test_urllib3_is_kept_from_telling_of_requests(
 
 @pytest.mark.django_db
 def test_addresses_are_kept_encrypted() -> None:
-    found = provider(f"https://node.example/{KEY}")
-    assert KEY not in found.url
+    results = provider(f"https://node.example/{KEY}")
+    assert KEY not in results.url
     assert given_for(ID)[0].url == f"https://node.example/{KEY}"
 
 
@@ -128,5 +128,5 @@ def test_an_address_that_no_key_reads_is_said_to_be_so(settings) -> None:
     provider("https://node.example/")
     settings.SECRET_KEY = "another one"
     with pytest.raises(Unavailable):
-        rpc.attempt(ID, lambda one: one.call("eth_chainId"))
+        rpc.attempt(ID, lambda node: node.call("eth_chainId"))
     assert rpc.health(ID)[0].trouble == "the address can't be read: SECRET_KEY is another one"

@@ -33,7 +33,7 @@ def proxy(desk: Desk) -> Iterator[Proxy]:
 @pytest.fixture
 def by_hand(desk: Desk) -> Iterator[None]:
     """Blocks come when the test says so."""
-    from tests.chain.followed import mining_by_hand
+    from tests.chain.monitored import mining_by_hand
 
     with mining_by_hand(desk.node):
         yield

@@ -51,7 +51,7 @@ class Desk:
         return [row.nonce for row in self.rows]
 
     def elsewhere(self, **more: Any) -> str:
-        """A transaction that somebody else sends from the account, with the same key."""
+        """A transaction that another program sends from the account, with the same key."""
         # Imported so first, it leaves the recursion limit alone.
         eth_account()
         return self.node.send_raw(self.node.signed(self.key, {"to": self.address, **more}))
@@ -109,11 +109,11 @@ class Desk:
         )
 
     def call(self, caller: Api, contract: str, method: str, args: Any = None, **more: Any) -> Reply:
-        """``callMethod`` by somebody."""
+        """``callMethod`` by any user."""
         return self._function(caller, "callMethod", contract, method, args, more)
 
     def view(self, caller: Api, contract: str, method: str, args: Any = None, **more: Any) -> Reply:
-        """``viewMethod`` by somebody."""
+        """``viewMethod`` by any user."""
         return self._function(caller, "viewMethod", contract, method, args, more)
 
     def _function(

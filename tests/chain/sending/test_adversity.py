@@ -12,9 +12,9 @@ from backend.kernel.errors import ScriptFailed, ServiceUnavailable
 from chain.rpc import pool
 from chain.sending.outgoing import send
 from tests.chain.sending.desk import Desk
-from tests.chance import DRAWN, seed_of
 from tests.evm.artefacts import Contract
 from tests.evm.proxy import Call, Dropped, RpcError, proxied
+from tests.random_seeds import DRAWN, seed_of
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 

@@ -70,7 +70,7 @@ def test_behind_a_lie_the_account_goes_on_where_it_was(desk: Desk, proxy: Proxy)
     sent += [desk.pay(), desk.pay()]
     assert desk.nonces == [0, 1000, 1, 2]
     desk.node.mine()
-    assert [desk.node.mined(one)["status"] for one in sent] == ["0x1"] * 3
+    assert [desk.node.mined(item)["status"] for item in sent] == ["0x1"] * 3
     desk.look_after(30)
     sent.append(desk.pay())
     assert desk.nonces[-1] == 3

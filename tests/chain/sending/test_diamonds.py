@@ -41,14 +41,14 @@ def facet(desk: Desk, name: str, **more: Any) -> list[str]:
 
 @committed
 def test_a_facet_is_added(desk: Desk, diamond: DiamondOnChain) -> None:
-    wanted = facet(desk, "BadgeFacet")
+    expected = facet(desk, "BadgeFacet")
     reply = add(Api(MASTER), desk, diamond, "BadgeFacet")
     assert reply.status == 200, reply.json
     result = reply.json["result"]
     assert result == {
         "transactionHash": result["transactionHash"],
         "status": "pending",
-        "selectors": wanted,
+        "selectors": expected,
     }
     assert desk.node.mined(result["transactionHash"])["status"] == "0x1"
     diamond.as_("BadgeFacet").transact("award", desk.address, 5, "well done")
@@ -56,7 +56,7 @@ def test_a_facet_is_added(desk: Desk, diamond: DiamondOnChain) -> None:
     assert desk.record(result["transactionHash"]).status == "pending"
     again = add(Api(MASTER), desk, diamond, "BadgeFacet")
     assert again.error == (400, 141)
-    assert all(one in again.json["error"] for one in wanted)
+    assert all(item in again.json["error"] for item in expected)
 
 
 def test_a_network_may_be_text_and_an_address_in_lower_case(
@@ -89,7 +89,7 @@ _NONE = (None, "", {}, "0x12", "0x" + "aB" * 20)
 def test_parameters_come_first(db: None, name: str, value: object, headers: dict[str, str]) -> None:
     good = {"networkId": 5, "diamondAddress": "0x" + "ab" * 20, "facetName": "Facet"}
     caller = Api(headers)
-    lacking = {key: one for key, one in good.items() if key != name}
+    lacking = {key: item for key, item in good.items() if key != name}
     for params in (lacking, {**good, name: value}):
         reply = caller.post("/functions/addDiamondFacet", params)
         assert reply.error == (400, 141)
@@ -200,7 +200,7 @@ def test_two_at_once_make_one_cut(desk: Desk, diamond: DiamondOnChain, automine:
     assert len(desk.rows) == 1
     done = [reply.json["result"]["transactionHash"] for reply in replies if reply.status == 200]
     assert set(done) == {desk.rows[0].hash}
-    # Who came when it was in the chain already is told so.
+    # A caller that comes when it is mined already gets that answer.
     for reply in replies:
         assert reply.status == 200 or "already" in reply.json["error"]
     assert desk.node.mined(done[0])["status"] == "0x1"

@@ -45,7 +45,7 @@ _UNDER_WAY = "SELECT count(*) FROM chain_sending WHERE state NOT IN ('mined', 'f
 
 
 def _calls_while_it_is_killed(made: Installation, gem: Contract) -> set[str]:
-    """The hashes that callers were told."""
+    """The hashes that callers received."""
     answered: set[str] = set()
     over = threading.Event()
     params = {
@@ -63,16 +63,16 @@ def _calls_while_it_is_killed(made: Installation, gem: Contract) -> set[str]:
                     answered.add(answer["result"]["transactionHash"])
 
     callers = [threading.Thread(target=call) for _ in range(CALLERS)]
-    for one in callers:
-        one.start()
+    for caller in callers:
+        caller.start()
     try:
         for kill in range(KILLS):
-            wanted = (kill + 1) * 10
-            until(lambda wanted=wanted: len(answered) >= wanted)
+            expected = (kill + 1) * 10
+            until(lambda expected=expected: len(answered) >= expected)
             made.kill("web")
             made.start_web()
     finally:
         over.set()
-        for one in callers:
-            one.join(60)
+        for caller in callers:
+            caller.join(60)
     return answered

@@ -58,7 +58,7 @@ def test_arguments_may_be_named(desk: Desk, gem: Contract) -> None:
 
 
 @pytest.mark.parametrize(
-    ("contract", "method", "args", "said"),
+    ("contract", "method", "args", "message"),
     [
         ("Nobody", "name", [], "'Nobody' is registered"),
         ("0x12", "name", [], "parameter contract: expected an address"),
@@ -83,11 +83,11 @@ def test_arguments_may_be_named(desk: Desk, gem: Contract) -> None:
     ],
 )
 def test_what_is_wrong_is_said(
-    desk: Desk, gem: Contract, contract: str, method: str, args: Any, said: str
+    desk: Desk, gem: Contract, contract: str, method: str, args: Any, message: str
 ) -> None:
     reply = desk.view(Api(MASTER), contract, method, args)
     assert reply.error == (400, 141)
-    assert said in reply.json["error"]
+    assert message in reply.json["error"]
 
 
 def test_a_contract_that_is_not_there_answers_nothing(desk: Desk, gem: Contract) -> None:
@@ -202,7 +202,7 @@ def test_a_request_that_is_repeated_is_one_call(desk: Desk, gem: Contract) -> No
 
 
 @pytest.mark.parametrize(
-    ("method", "args", "more", "said"),
+    ("method", "args", "more", "message"),
     [
         ("ownerOf", [1], {}, "viewMethod"),
         ("transferFrom", ["0x" + "12" * 20, "0x" + "13" * 20, 1], {}, "refuses: no such gem"),
@@ -213,11 +213,11 @@ def test_a_request_that_is_repeated_is_one_call(desk: Desk, gem: Contract) -> No
     ],
 )
 def test_nothing_is_sent_that_is_wrong(
-    desk: Desk, gem: Contract, method: str, args: Any, more: dict[str, Any], said: str
+    desk: Desk, gem: Contract, method: str, args: Any, more: dict[str, Any], message: str
 ) -> None:
     reply = desk.call(Api(MASTER), "Gem", method, args, **more)
     assert reply.error == (400, 141)
-    assert said in reply.json["error"]
+    assert message in reply.json["error"]
     assert desk.rows == []
 
 

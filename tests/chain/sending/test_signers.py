@@ -20,9 +20,9 @@ from chain.rpc.web3_library import eth_account
 from chain.sending.signers import CannotSign, signer_for
 from chain.sending.signers.local import LocalSigner
 from chain.sending.signers.remote import RemoteSigner
-from tests.areas import signers
 from tests.chain.sending.desk import Desk, with_settings
 from tests.chain.sending.web3signer import SigningService, signing_service
+from tests.setting_areas import signers
 
 KEY = "2b" * 32
 ADDRESS = LocalSigner(bytes.fromhex(KEY)).address
@@ -58,7 +58,7 @@ def test_a_keystore_that_cannot_be_used_says_why_and_not_more(
     none.write_text("{}")
     text = tmp_path / "text.json"
     text.write_text("my secret notes")
-    for path, said in (
+    for path, message in (
         (keystore, "wrong password"),
         (none, "wrong password, or no keystore"),
         (text, "no JSON"),
@@ -69,7 +69,7 @@ def test_a_keystore_that_cannot_be_used_says_why_and_not_more(
             with_settings(
                 SIGNER_KEYSTORE={5: str(path)}, SIGNER_KEYSTORE_PASSWORD={5: Hidden("guess")}
             ),
-            pytest.raises(CannotSign, match=said) as raised,
+            pytest.raises(CannotSign, match=message) as raised,
         ):
             signer_for(5)
         assert "guess" not in str(raised.value)
@@ -121,7 +121,7 @@ def broken(service: SigningService, what: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("what", "said"),
+    ("what", "message"),
     [
         ("another key", "by another key"),
         ("something else", "something else"),
@@ -134,12 +134,12 @@ def broken(service: SigningService, what: str) -> None:
         ("0x" + "12" * 64 + "1b", "signed something else|signature is none"),
     ],
 )
-def test_what_it_answers_is_checked(what: str, said: str) -> None:
+def test_what_it_answers_is_checked(what: str, message: str) -> None:
     with signing_service(KEY) as service:
         signer = RemoteSigner(service.url)
         assert signer.address
         broken(service, what)
-        with pytest.raises(CannotSign, match=said):
+        with pytest.raises(CannotSign, match=message):
             signer.sign(TRANSACTION)
 
 

@@ -1,4 +1,4 @@
-"""What was signed is looked after until it is final, whatever happens to it on the way."""
+"""A signed transaction is monitored until it is final, through every kind of failure."""
 
 from __future__ import annotations
 
@@ -183,18 +183,18 @@ def test_a_nonce_that_others_wait_behind_is_used_up(desk: Desk, proxy: Proxy) ->
 
 @pytest.mark.usefixtures("by_hand")
 def test_a_nonce_whose_transaction_from_elsewhere_was_dropped_is_used_up(desk: Desk) -> None:
-    others = [desk.elsewhere(nonce=nonce) for nonce in (0, 1)]
+    elsewheres = [desk.elsewhere(nonce=nonce) for nonce in (0, 1)]
     sent = [desk.pay(), desk.pay()]
     assert desk.nonces == [2, 3]
     desk.look_after(600)
     assert desk.nonces == [2, 3], "theirs still wait"
-    for other in others:
+    for other in elsewheres:
         desk.node.rpc("anvil_dropTransaction", other)
     desk.look_after(60)
     assert desk.nonces == [2, 3, 0, 1]
     assert {row.purpose for row in desk.rows[2:]} == {"fill"}
     desk.node.mine()
-    assert [desk.node.mined(one)["status"] for one in sent] == ["0x1", "0x1"]
+    assert [desk.node.mined(item)["status"] for item in sent] == ["0x1", "0x1"]
     desk.look_after(60)
     assert desk.states == ["mined"] * 4
 
@@ -349,7 +349,7 @@ def test_a_receipt_that_is_not_of_the_chain_s_blocks_ends_nothing(
     old = desk.node.rpc("eth_getBlockByNumber", "0x2", False)
     if isinstance(lie, str):
         lie = {"blockNumber": old["number"], "blockHash": old["hash"]}
-    said = {
+    message = {
         "transactionHash": sent,
         "blockHash": old["hash"],
         "blockNumber": "0x2",
@@ -359,7 +359,7 @@ def test_a_receipt_that_is_not_of_the_chain_s_blocks_ends_nothing(
         "status": "0x1",
         **lie,
     }
-    proxy.on("eth_getTransactionReceipt", lambda call: said)
+    proxy.on("eth_getTransactionReceipt", lambda call: message)
     desk.look_after(30)
     assert (desk.states, desk.rows[0].block_number) == (["sent"], None)
     good_again(proxy)

@@ -14,11 +14,11 @@ from eth_utils import keccak
 
 
 class SigningService:
-    """The service; ``url`` is its address. It can be told to err."""
+    """The service; ``url`` is its address. It can be made to fail."""
 
     def __init__(self, *keys: str) -> None:
         private = [PrivateKey(bytes.fromhex(key)) for key in keys]
-        self.keys = {one.public_key.to_hex(): one for one in private}
+        self.keys = {item.public_key.to_hex(): item for item in private}
         self.signed: list[bytes] = []
         self.status = 200
         self.body: bytes | None = None

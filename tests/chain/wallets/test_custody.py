@@ -1,4 +1,4 @@
-"""Wallets and whoever keeps their keys."""
+"""Wallets and the custodians of their keys."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from chain.wallets.adapters import CustodyFailed, Owner
 from objects import reencryption
 from objects.users.models import User as UserRow
 from objects.users.passkeys.models import Passkey, PasskeyChallenge
-from tests.areas import wallets
 from tests.chain.wallets.wallet_service import ABSENT, WalletService, running_wallet_service
 from tests.objects.users.passkeys.authenticator import Authenticator
 from tests.objects.users.passkeys.calls import (
@@ -32,6 +31,7 @@ from tests.objects.users.passkeys.calls import (
     result,
 )
 from tests.people import sign_up
+from tests.setting_areas import wallets
 
 DIGEST = hashlib.sha256(b"what is signed").digest()
 
@@ -55,12 +55,12 @@ def test_each_user_and_network_has_a_key_of_its_own(client, settings):
     use(settings, WALLET_NETWORKS=("one", "two"))
     for name in ("ann", "bob"):
         custody.create_wallets(Owner(sign_up(name).user_id, name))
-    found = Wallet.objects.all()
-    assert len({one.address for one in found}) == len({one.wallet_id for one in found}) == 4
-    assert [one.network for one in found] == ["one", "two"] * 2
-    for one in found:
-        assert address_of(one.address) == one.address
-        assert one.custodian == "local"
+    wallets_ = Wallet.objects.all()
+    assert len({row.address for row in wallets_}) == len({row.wallet_id for row in wallets_}) == 4
+    assert [row.network for row in wallets_] == ["one", "two"] * 2
+    for row in wallets_:
+        assert address_of(row.address) == row.address
+        assert row.custodian == "local"
 
 
 def test_keys_are_encrypted_and_encrypted_anew(client, settings):
@@ -103,7 +103,7 @@ def test_wallets_are_made_once_and_a_new_network_adds_one(client, master, settin
     master.make("Blockchain", networkId=7)
     both = custody.shown(custody.create_wallets(owner))
     assert both[:1] == first
-    assert [one["network"] for one in both] == ["1", "7"]
+    assert [item["network"] for item in both] == ["1", "7"]
     use(settings, WALLET_NETWORKS=("somewhere",))
     assert len(custody.create_wallets(owner)) == 3
 
@@ -149,8 +149,8 @@ def test_there_may_be_none_at_all(db, settings):
 def test_wallets_of_a_service_are_asked_for_and_kept(client, wallet_service):
     _, answer = register("ann")
     assert answer["wallets"] == [
-        {"id": one["id"], "network": one["network"], "address": address_of(one["address"])}
-        for one in wallet_service.wallets.values()
+        {"id": wallet["id"], "network": wallet["network"], "address": address_of(wallet["address"])}
+        for wallet in wallet_service.wallets.values()
     ]
     listed = result(ANYBODY.post("/functions/listWallets", {"authToken": answer["token"]}))
     assert listed["wallets"] == answer["wallets"]
@@ -180,7 +180,7 @@ def test_what_failed_halfway_is_asked_for_again_and_made_once(db, wallet_service
 def test_an_address_may_come_later(db, wallet_service):
     wallet_service.late = True
     _, answer = register("ann")
-    assert all(one["address"] for one in answer["wallets"])
+    assert all(wallet["address"] for wallet in answer["wallets"])
     assert [method for method, *_ in wallet_service.requests] == ["POST", "GET"] * 2
 
 
@@ -234,14 +234,14 @@ class _Forgetful(dict):  # type: ignore[type-arg]
     """Wallets that never get an address."""
 
     def get(self, key: Any, default: Any = None) -> Any:
-        found = super().get(key, default)
-        return found and {name: value for name, value in found.items() if name != "address"}
+        response = super().get(key, default)
+        return response and {name: value for name, value in response.items() if name != "address"}
 
 
 def test_addresses_of_other_kinds_of_networks_are_kept_as_they_are(db, wallet_service):
     wallet_service.change = {"address": "7EcDhSYGxXyscszYEp35KHN8vvw3svAuLKTzXwCFLtV"}
     _, answer = register("ann")
-    assert {one["address"] for one in answer["wallets"]} == {wallet_service.change["address"]}
+    assert {wallet["address"] for wallet in answer["wallets"]} == {wallet_service.change["address"]}
     assert not Identity.objects.exists()
 
 
@@ -273,7 +273,7 @@ def paths(service: WalletService) -> list[str]:
 
 def test_requests_are_signed_where_the_service_wants_it(db, settings, wallet_service):
     use(settings, **wallet_service.wants_signatures(), WALLET_NETWORKS=("BaseSepolia",))
-    wallet_service.faults = [None, None, 503]  # of the request itself: it is signed anew
+    wallet_service.faults = [None, None, 503]  # of the request itself: it is signed again
     _, answer = register("ann")
     assert len(answer["wallets"]) == 1
     signed = ["/auth/action/init", "/auth/action", "/wallets"]
@@ -298,7 +298,7 @@ def delegated(settings: Any, wallet_service: WalletService) -> WalletService:
 
 def test_users_are_registered_there_with_the_same_passkey(client, delegated):
     authenticator, answer = register("ann@example.org")
-    assert [one["network"] for one in answer["wallets"]] == ["BaseSepolia", "OptimismSepolia"]
+    assert [wallet["network"] for wallet in answer["wallets"]] == ["BaseSepolia", "OptimismSepolia"]
     assert "/wallets" not in paths(delegated)
     assert paths(delegated)[-1] == "/auth/registration/enduser"
     assert answer["token"].startswith("r:")
@@ -311,9 +311,9 @@ def test_the_services_token_is_told_to_nobody(db, delegated):
     options = register_init("ann")
     (token,) = delegated.invited
     assert token not in str(options)
-    kept = PasskeyChallenge.objects.get()
-    assert kept.invitation is not None
-    assert token not in kept.invitation
+    row = PasskeyChallenge.objects.get()
+    assert row.invitation is not None
+    assert token not in row.invitation
 
 
 @pytest.mark.parametrize(
@@ -382,10 +382,10 @@ def test_settings_that_can(monkeypatch):
         "WEBAUTHN_ORIGINS": "https://example.org,http://localhost:3000,android:apk-key-hash:x",
     }.items():
         monkeypatch.setenv(name, value)
-    found = wallets.service_values()
-    assert found.keys() <= DEFAULTS.keys()
-    assert found["WALLET_NETWORKS"] == ("BaseSepolia", "OptimismSepolia")
-    assert found["WALLET_API_URL"] == "https://api.example"
-    assert found["WALLET_API_DELEGATED"] is True
-    assert found["WEBAUTHN_RP_ID"] == "example.org"
-    assert len(found["WEBAUTHN_ORIGINS"]) == 3
+    values = wallets.service_values()
+    assert values.keys() <= DEFAULTS.keys()
+    assert values["WALLET_NETWORKS"] == ("BaseSepolia", "OptimismSepolia")
+    assert values["WALLET_API_URL"] == "https://api.example"
+    assert values["WALLET_API_DELEGATED"] is True
+    assert values["WEBAUTHN_RP_ID"] == "example.org"
+    assert len(values["WEBAUTHN_ORIGINS"]) == 3

@@ -1,4 +1,4 @@
-"""Somebody's wallet service: its API in the shapes that such services publish, with faults."""
+"""A wallet service: its API in the shapes that such services publish, with faults."""
 
 from __future__ import annotations
 
@@ -120,14 +120,14 @@ class WalletService:
         elif handler.command == "POST" and handler.path == "/wallets":
             self._create(handler, body)
         else:
-            found = self.wallets.get(handler.path.rpartition("/")[2])
-            status = 404 if found is None else 200
-            self._send(handler, status, json.dumps(found or {}).encode())
+            response = self.wallets.get(handler.path.rpartition("/")[2])
+            status = 404 if response is None else 200
+            self._send(handler, status, json.dumps(response or {}).encode())
 
     def _create(self, handler: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
-        known = self.by_external_id.get(body["externalId"])
-        if known is not None and self.remembers == "conflict":
-            error = {"status": 409, "details": {"duplicate": {"id": known}}}
+        existing = self.by_external_id.get(body["externalId"])
+        if existing is not None and self.remembers == "conflict":
+            error = {"status": 409, "details": {"duplicate": {"id": existing}}}
             self._send(handler, 409, json.dumps({"error": error}).encode())
             return
         wallet = dict(self._make(body))
@@ -144,36 +144,37 @@ class WalletService:
         identifier = f"session-{len(self.to_sign)}"
         challenge = pack(os.urandom(32))
         self.to_sign[identifier] = {**body, "challenge": challenge}
-        found = {
+        results = {
             "challenge": challenge,
             "challengeIdentifier": identifier,
             "supportedCredentialKinds": [{"kind": "Key", "factor": "first"}],
             "allowCredentials": {"key": [{"type": "public-key", "id": KEY_ID}], "webauthn": []},
         }
-        self._send(handler, 200, json.dumps(found).encode())
+        self._send(handler, 200, json.dumps(results).encode())
 
     def _take_signature(self, handler: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
-        asked = self.to_sign.pop(body["challengeIdentifier"])
+        challenge = self.to_sign.pop(body["challengeIdentifier"])
         assertion = body["firstFactor"]["credentialAssertion"]
         client_data = unpack(assertion["clientData"])
         self.key.public_key().verify(  # type: ignore[union-attr]
             unpack(assertion["signature"]), client_data, ec.ECDSA(hashes.SHA256())
         )
-        said = json.loads(client_data)
-        assert (said["type"], said["challenge"]) == ("key.get", asked["challenge"])
+        document = json.loads(client_data)
+        assert (document["type"], document["challenge"]) == ("key.get", challenge["challenge"])
         assert (body["firstFactor"]["kind"], assertion["credId"]) == ("Key", KEY_ID)
         token = f"signed-{os.urandom(8).hex()}"
-        self.signed[token] = asked
+        self.signed[token] = challenge
         self._send(handler, 200, json.dumps({"userAction": token}).encode())
 
     def _is_signed(self, path: str, headers: dict[str, str], body: Any) -> bool:
         if self.key is None:
             return True
-        asked = self.signed.pop(headers.get("x-dfns-useraction", ""), None)
+        challenge = self.signed.pop(headers.get("x-dfns-useraction", ""), None)
         return (
-            asked is not None
-            and (asked["userActionHttpMethod"], asked["userActionHttpPath"]) == ("POST", path)
-            and json.loads(asked["userActionPayload"]) == body
+            challenge is not None
+            and (challenge["userActionHttpMethod"], challenge["userActionHttpPath"])
+            == ("POST", path)
+            and json.loads(challenge["userActionPayload"]) == body
         )
 
     # -- Users of its own -------------------------------------------------------------------------
@@ -183,14 +184,16 @@ class WalletService:
         token = f"eyJ.{os.urandom(8).hex()}"
         challenge = pack(os.urandom(32).hex().encode())
         self.invited[token] = {"username": body["email"], "challenge": challenge}
-        found = {
+        results = {
             "temporaryAuthenticationToken": token,
             "challenge": challenge,
             "rp": {"id": "localhost", "name": "Wallets"},
             "user": {"id": "us-1", "name": body["email"], "displayName": body["email"]},
         }
-        found = {name: value for name, value in {**found, **self.change}.items() if value != ABSENT}
-        self._send(handler, 200, json.dumps(found).encode())
+        results = {
+            name: value for name, value in {**results, **self.change}.items() if value != ABSENT
+        }
+        self._send(handler, 200, json.dumps(results).encode())
 
     def _complete_registration(
         self, handler: BaseHTTPRequestHandler, headers: dict[str, str], body: dict[str, Any]
@@ -217,21 +220,21 @@ class WalletService:
         )
         name = invited["username"]
         wallets = [
-            self._make({"network": one["network"], "name": name, "externalId": f"{name} {number}"})
-            for number, one in enumerate(body["wallets"])
+            self._make({"network": item["network"], "name": name, "externalId": f"{name} {number}"})
+            for number, item in enumerate(body["wallets"])
         ]
-        found = {
+        results = {
             "credential": {"uuid": "cr-1", "credentialKind": "Fido2", "name": "Default"},
             "user": {"id": "us-1", "username": name, "orgId": "or-1"},
             "authentication": {"token": "eyJ.SECRET"},
-            "wallets": [{**one, "custodial": False} for one in wallets][: self.most_wallets],
+            "wallets": [{**item, "custodial": False} for item in wallets][: self.most_wallets],
         }
-        self._send(handler, 200, json.dumps(found).encode())
+        self._send(handler, 200, json.dumps(results).encode())
 
     def _make(self, body: dict[str, Any]) -> dict[str, Any]:
-        known = self.by_external_id.get(body["externalId"])
-        if known is not None:
-            return self.wallets[known]
+        existing = self.by_external_id.get(body["externalId"])
+        if existing is not None:
+            return self.wallets[existing]
         number = len(self.wallets) + 1
         wallet_id = f"wa-{number:05x}-aaaaa-{'b' * 16}"
         self.by_external_id[body["externalId"]] = wallet_id

@@ -49,8 +49,8 @@ class Processes:
         process = self.running.pop(role)
         family = [psutil.Process(process.pid)]
         family += family[0].children(recursive=True)
-        for one in family:
-            one.kill()
+        for item in family:
+            item.kill()
         psutil.wait_procs(family, timeout=PATIENCE)
         process.wait(PATIENCE)
 
@@ -81,10 +81,10 @@ def say(word: str) -> None:
 def until(ask: Callable[[], _T]) -> _T:
     """What ``ask`` gives as soon as that is something."""
     end = time.monotonic() + PATIENCE
-    while not (found := ask()):
+    while not (value := ask()):
         assert time.monotonic() < end, "It didn't happen."
         time.sleep(_PAUSE)
-    return found
+    return value
 
 
 def find(class_name: str, **where: Any) -> list[dict[str, Any]]:
@@ -94,8 +94,8 @@ def find(class_name: str, **where: Any) -> list[dict[str, Any]]:
 
 
 def status(status_id: str) -> dict[str, Any]:
-    (found,) = find("_JobStatus", objectId=status_id)
-    return found
+    (result,) = find("_JobStatus", objectId=status_id)
+    return result
 
 
 def ended(status_id: str) -> dict[str, Any]:

@@ -30,9 +30,9 @@ def run(*arguments: str) -> str:
 
 def test_a_run_is_queued_with_parameters_as_json_or_text() -> None:
     made = run("run_job", "report", "--param", "days=3", "--param", "note=by hand")
-    found = JobStatus._default_manager.get(object_id=made)
-    assert (found.status, found.source) == ("queued", "command")
-    assert found.params == {"days": 3, "note": "by hand"}
+    response = JobStatus._default_manager.get(object_id=made)
+    assert (response.status, response.source) == ("queued", "command")
+    assert response.params == {"days": 3, "note": "by hand"}
 
 
 @pytest.mark.parametrize(
@@ -59,6 +59,6 @@ def test_jobs_are_listed_with_schedules_and_last_runs() -> None:
     (shown,) = [line for line in run("jobs").splitlines() if line.startswith("report")]
     assert "[0 3 * * *]" in shown
     assert shown.endswith("failed: No paper.")
-    (found,) = [one for one in json.loads(run("jobs", "--json")) if one["name"] == "report"]
-    assert found["schedules"] == [{"schedule": "0 3 * * *", "enabled": True}]
-    assert found["lastRun"]["objectId"] == made
+    (loaded,) = [item for item in json.loads(run("jobs", "--json")) if item["name"] == "report"]
+    assert loaded["schedules"] == [{"schedule": "0 3 * * *", "enabled": True}]
+    assert loaded["lastRun"]["objectId"] == made

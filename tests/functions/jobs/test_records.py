@@ -133,8 +133,8 @@ def test_old_runs_are_removed_when_they_are_over() -> None:
         aged(run, created_at="31 days")
     aged(old, finished_at="31 days")
     assert records.remove_old(30) == 1
-    kept = set(JobStatus._default_manager.values_list("object_id", flat=True))
-    assert kept == {recent.status_id, running.status_id}
+    rows = set(JobStatus._default_manager.values_list("object_id", flat=True))
+    assert rows == {recent.status_id, running.status_id}
 
 
 def test_functions_start_jobs_with_python_values(master: Api) -> None:

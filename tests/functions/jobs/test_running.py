@@ -27,11 +27,11 @@ pytestmark = [pytest.mark.process, pytest.mark.usefixtures("known_jobs")]
 def processes(emptied: None, django_db_setup: None, django_db_blocker: Any) -> Iterator[Processes]:
     """A worker, a worker for jobs, and beat. What tests do is committed."""
     with django_db_blocker.unblock():
-        found = Processes("tests.functions.jobs.cloud")
+        results = Processes("tests.functions.jobs.cloud")
         for role in ("jobs", "worker", "beat"):
-            found.start(role)
-        yield found
-        found.stop()
+            results.start(role)
+        yield results
+        results.stop()
 
 
 @pytest.fixture(autouse=True)
@@ -92,8 +92,8 @@ def test_signs_of_life_come_also_while_a_job_computes(tmp_path: Path) -> None:
     enough = tmp_path / "enough"
     made = begin("cloud_spins", until=str(enough))
     until(lambda: status(made)["status"] == "running")
-    seen = {status(made)["heartbeatAt"]["iso"]}
-    until(lambda: seen.add(status(made)["heartbeatAt"]["iso"]) or len(seen) > 2)
+    observed = {status(made)["heartbeatAt"]["iso"]}
+    until(lambda: observed.add(status(made)["heartbeatAt"]["iso"]) or len(observed) > 2)
     enough.touch()
     assert ended(made)["status"] == "succeeded"
 
@@ -114,7 +114,7 @@ def test_of_many_that_start_a_job_at_once_one_does() -> None:
         except JobBusy:
             return None
 
-    made = [one for one in at_once([lambda n=n: try_it(n) for n in range(8)]) if one]
+    made = [item for item in at_once([lambda n=n: try_it(n) for n in range(8)]) if item]
     assert len(made) == 1
     until(lambda: status(made[0])["status"] == "running")
     with pytest.raises(JobBusy, match="already running"):
@@ -204,15 +204,15 @@ def test_beat_starts_a_job_again_and_again() -> None:
     def runs() -> list[dict[str, Any]]:
         return find("_JobStatus", jobName="cloud_ticks", status="succeeded")
 
-    found = until(lambda: len(runs()) > 2 and runs())
-    assert {run["source"] for run in found} == {"schedule"}
+    results = until(lambda: len(runs()) > 2 and runs())
+    assert {run["source"] for run in results} == {"schedule"}
 
 
 def test_a_tick_is_skipped_and_counted_while_the_job_runs() -> None:
     def slow() -> list[dict[str, Any]]:
         return find("_JobStatus", jobName="cloud_ticks_slowly", status="running")
 
-    run = until(lambda: (found := slow()) and found[0]["skipped"] > 1 and found[0])
+    run = until(lambda: (rows := slow()) and rows[0]["skipped"] > 1 and rows[0])
     assert len(slow()) == 1
     say("slow tick")
     assert ended(run["objectId"])["status"] == "succeeded"
@@ -228,7 +228,7 @@ def test_a_schedule_made_over_rest_is_run_by_beat(master_call: Any) -> None:
 
     def is_off() -> bool:
         shown = master_call("GET", "/cloud_code/jobs").json
-        return [one["enabled"] for one in shown if one["jobName"] == "cloud_once"] == [False]
+        return [item["enabled"] for item in shown if item["jobName"] == "cloud_once"] == [False]
 
     until(is_off)
     assert datetime.fromisoformat(run["finishedAt"]["iso"])

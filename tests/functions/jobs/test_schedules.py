@@ -30,7 +30,7 @@ def report() -> None:
 
 
 def declared(schedule: float | str | None, name: str = "nightly") -> None:
-    """Deploy code with this job anew."""
+    """Deploy code with this job again."""
     registry.jobs.pop(name, None)
 
     @job(name, schedule=schedule)
@@ -137,8 +137,8 @@ class TestOverRest:
         return made
 
     def shown(self, master: Api, object_id: str) -> dict[str, Any]:
-        found = master.get("/cloud_code/jobs").json
-        return next(one for one in found if one["objectId"] == object_id)
+        results = master.get("/cloud_code/jobs").json
+        return next(item for item in results if item["objectId"] == object_id)
 
     def timing(self, object_id: str) -> Any:
         return schedules.timing_of(PeriodicTask.objects.get(pk=object_id))

@@ -23,8 +23,8 @@ def count() -> None:
 def status(master: Api, status_id: str) -> dict[str, Any]:
     reply = master.get(f"/classes/_JobStatus/{status_id}")
     assert reply.status == 200, reply.json
-    found: dict[str, Any] = reply.json
-    return found
+    body: dict[str, Any] = reply.json
+    return body
 
 
 @pytest.mark.usefixtures("count")

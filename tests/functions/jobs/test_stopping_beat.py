@@ -1,4 +1,4 @@
-"""Beat ends when it is told to, whatever it is doing."""
+"""Beat ends on SIGTERM, at every point of its work."""
 
 from __future__ import annotations
 

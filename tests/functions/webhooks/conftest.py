@@ -1,4 +1,4 @@
-"""Fixtures for webhooks: a server that is told, on this machine, which the settings allow."""
+"""Fixtures for webhooks: a receiving server on this machine, which the settings allow."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ from tests.functions.webhooks.receiver import Receiver
 @pytest.fixture
 def receiver(settings: Any) -> Iterator[Receiver]:
     settings.SERVICE = {**settings.SERVICE, "WEBHOOK_ALLOW_PRIVATE": ("127.0.0.0/8",)}
-    one = Receiver()
-    yield one
-    one.stop()
+    item = Receiver()
+    yield item
+    item.stop()

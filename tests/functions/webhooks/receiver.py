@@ -1,4 +1,4 @@
-"""Somebody else's server: answers webhooks as a test wants, and remembers them."""
+"""The server of a third party: answers webhooks as a test wants, and records them."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ class Receiver:
             def do_POST(self) -> None:
                 raw = self.rfile.read(int(self.headers["Content-Length"]))
                 headers = {name.lower(): value for name, value in self.headers.items()}
-                one = Received(self.path, headers, raw, self.client_address)
+                item = Received(self.path, headers, raw, self.client_address)
                 with receiver.news:
-                    receiver.received.append(one)
+                    receiver.received.append(item)
                     receiver.news.notify_all()
-                answer = receiver._answers[self.path](one)
+                answer = receiver._answers[self.path](item)
                 content = answer.raw
                 if content is None:
                     content = json.dumps(answer.body).encode()
@@ -84,9 +84,9 @@ class Receiver:
     ) -> str:
         """Answer this at the path, a function of the request or the body itself; its address."""
         if callable(body):
-            self._answers[path] = lambda one: Answering(body(one), status, raw, h)
+            self._answers[path] = lambda item: Answering(body(item), status, raw, h)
         else:
-            self._answers[path] = lambda one: Answering(body, status, raw, h)
+            self._answers[path] = lambda item: Answering(body, status, raw, h)
         return self.url + path
 
     def wait_for(self, count: int, seconds: float = 30) -> list[Received]:

@@ -78,21 +78,21 @@ def test_a_name_is_resolved_once_and_what_was_checked_is_connected_to(
     master: Api, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """DNS rebinding: asked a second time, the name would lead somewhere else."""
-    asked: list[str] = []
+    observed: list[str] = []
     real = socket.getaddrinfo
 
     def lookup(host: Any, port: Any, *args: Any, **kwargs: Any) -> Any:
         if host != "rebinding.test":
             return real(host, port, *args, **kwargs)
-        asked.append(host)
-        return real("127.0.0.1" if len(asked) == 1 else "127.0.0.2", port, *args, **kwargs)
+        observed.append(host)
+        return real("127.0.0.1" if len(observed) == 1 else "127.0.0.2", port, *args, **kwargs)
 
     monkeypatch.setattr(socket, "getaddrinfo", lookup)
     receiver.on("/greet", {"success": 1})
     url = f"http://rebinding.test:{receiver.port}/greet"
     assert master.post("/hooks/functions", {"functionName": "greet", "url": url}).status == 200
     assert master.post("/functions/greet").json == {"result": 1}
-    assert asked == ["rebinding.test"]
+    assert observed == ["rebinding.test"]
     assert receiver.received[0].headers["host"] == f"rebinding.test:{receiver.port}"
 
 
@@ -164,29 +164,29 @@ def test_the_time_limit_is_for_all_of_it(settings: Any, beginning: bytes) -> Non
     assert monotonic() - begun < 5
 
 
-@pytest.mark.parametrize("said", [b"nonsense\r\n\r\n", b"\0" * 100_000])
-def test_what_is_not_http_is_no_answer(settings: Any, said: bytes) -> None:
+@pytest.mark.parametrize("message", [b"nonsense\r\n\r\n", b"\0" * 100_000])
+def test_what_is_not_http_is_no_answer(settings: Any, message: bytes) -> None:
     own = {"WEBHOOK_ALLOW_PRIVATE": ("127.0.0.0/8",), "WEBHOOK_TIMEOUT": 5}
     settings.SERVICE = {**settings.SERVICE, **own}
-    with speaking(iter([said]), 0) as url, pytest.raises(Unreachable):
+    with speaking(iter([message]), 0) as url, pytest.raises(Unreachable):
         client.post(url, b"{}", {})
 
 
 def test_half_of_the_threads_wait_for_webhooks_at_most(receiver: Receiver, settings: Any) -> None:
     may_answer = threading.Event()
-    url = receiver.on("/", lambda one: may_answer.wait(30))
+    url = receiver.on("/", lambda item: may_answer.wait(30))
     most = settings.WEB_THREADS // 2
     waiting = [threading.Thread(target=client.post, args=(url, b"{}", {})) for _ in range(most)]
-    for one in waiting:
-        one.start()
+    for item in waiting:
+        item.start()
     try:
         receiver.wait_for(most)
         with pytest.raises(Unreachable, match="too many requests"):
             client.post(url, b"{}", {})
     finally:
         may_answer.set()
-        for one in waiting:
-            one.join()
+        for item in waiting:
+            item.join()
     assert client.post(url, b"{}", {}).status == 200
 
 

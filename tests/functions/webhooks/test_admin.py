@@ -28,8 +28,8 @@ def delivery(receiver: Receiver) -> Delivery:
 
 
 def send_again(client: Client, delivery: Delivery) -> int:
-    said = {"action": "send_again", "_selected_action": [delivery.pk]}
-    return client.post(DELIVERIES, said).status_code
+    message = {"action": "send_again", "_selected_action": [delivery.pk]}
+    return client.post(DELIVERIES, message).status_code
 
 
 def test_staff_see_webhooks_without_what_may_be_secret(delivery: Delivery) -> None:

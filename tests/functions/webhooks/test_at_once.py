@@ -59,10 +59,10 @@ def test_a_webhook_holds_at_once(
     }
     other.do("POST", "/hooks/triggers", hook)
     assert action(game).json == {"code": 141, "error": "refused"}
-    told = len(receiver.received)
+    count = len(receiver.received)
     other.do("DELETE", f"/hooks/triggers/{class_name}/{trigger}")
     assert action(game).status < 300
-    assert len(receiver.received) == told
+    assert len(receiver.received) == count
 
 
 def test_a_delete_asks_at_once(other: OtherProcess, receiver: Receiver, game: str) -> None:

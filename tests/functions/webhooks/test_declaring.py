@@ -207,8 +207,8 @@ def declared(master: Api) -> None:
 
 
 def unchanged() -> bool:
-    found = Api(MASTER).get("/hooks/functions").json, Api(MASTER).get("/hooks/triggers").json
-    return found == ([FUNCTION], [TRIGGER])
+    results = Api(MASTER).get("/hooks/functions").json, Api(MASTER).get("/hooks/triggers").json
+    return results == ([FUNCTION], [TRIGGER])
 
 
 @pytest.mark.usefixtures("declared")

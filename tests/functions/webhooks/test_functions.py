@@ -30,7 +30,7 @@ def declare(master: Api, url: str, name: str = "greet") -> None:
 def test_the_result_is_what_the_webhook_answers(
     master: Api, application: Api, receiver: Receiver
 ) -> None:
-    declare(master, receiver.on("/greet", lambda one: {"success": one.json["params"]}))
+    declare(master, receiver.on("/greet", lambda item: {"success": item.json["params"]}))
     reply = application.post("/functions/greet", {"name": "Ann", "at": DATE, "of": POINTER})
     assert reply.json == {"result": {"name": "Ann", "at": DATE, "of": POINTER}}
     assert receiver.received[0].headers["content-type"] == "application/json"
@@ -51,15 +51,15 @@ def test_the_webhook_is_told_who_calls(master: Api, receiver: Receiver) -> None:
         "X-Colour": "blue",
     }
     ann.post("/functions/greet", {"a": 1})
-    (told,) = (one.json for one in receiver.received)
-    assert told["functionName"] == "greet"
-    assert told["params"] == {"a": 1}
-    assert told["master"] is False
-    assert told["installationId"] == "phone-1"
-    assert told["context"] == {"step": 1}
-    assert told["headers"]["x-colour"] == "blue"
-    assert told["ip"] == "127.0.0.1"
-    user = told["user"]
+    (body,) = (item.json for item in receiver.received)
+    assert body["functionName"] == "greet"
+    assert body["params"] == {"a": 1}
+    assert body["master"] is False
+    assert body["installationId"] == "phone-1"
+    assert body["context"] == {"step": 1}
+    assert body["headers"]["x-colour"] == "blue"
+    assert body["ip"] == "127.0.0.1"
+    user = body["user"]
     assert (user["objectId"], user["username"], user["city"]) == (ann.user_id, "ann", "Ulm")
     assert user["className"] == "_User"
 
@@ -69,10 +69,10 @@ def test_no_key_token_or_password_is_sent(master: Api, receiver: Receiver) -> No
     ann = sign_up("ann")
     ann.headers["Authorization"] = "Bearer something"
     ann.post("/functions/greet")
-    (one,) = receiver.received
+    (request,) = receiver.received
     for secret in (ann.token, "test-rest-key", "correct horse", "Bearer something"):
-        assert secret.encode() not in one.raw
-        assert secret not in str(one.headers)
+        assert secret.encode() not in request.raw
+        assert secret not in str(request.headers)
 
 
 def test_the_master_key_is_told_of_and_the_read_only_one_is_not_it(
@@ -81,8 +81,8 @@ def test_the_master_key_is_told_of_and_the_read_only_one_is_not_it(
     declare(master, receiver.on("/greet", {"success": 1}))
     master.post("/functions/greet")
     reader.post("/functions/greet")
-    said = [(one.json["master"], one.json["isReadOnly"]) for one in receiver.received]
-    assert said == [(True, False), (False, True)]
+    flags = [(item.json["master"], item.json["isReadOnly"]) for item in receiver.received]
+    assert flags == [(True, False), (False, True)]
 
 
 def test_an_error_is_the_caller_s(master: Api, client: Api, receiver: Receiver) -> None:
@@ -140,7 +140,7 @@ def test_redirects_are_not_followed(master: Api, receiver: Receiver) -> None:
     elsewhere = receiver.on("/elsewhere", {"success": "inside"})
     declare(master, receiver.on("/greet", {}, status=307, Location=elsewhere))
     assert master.post("/functions/greet").error == (400, 141)
-    assert [one.path for one in receiver.received] == ["/greet"]
+    assert [item.path for item in receiver.received] == ["/greet"]
 
 
 def test_an_answer_has_a_size(master: Api, receiver: Receiver, settings: Any) -> None:
@@ -158,7 +158,7 @@ def test_keys_prove_where_a_webhook_comes_from(
     master.post("/functions/greet")
     settings.SERVICE = {**settings.SERVICE, "WEBHOOK_KEY": "hook-key", "WEBHOOK_SECRET": SECRET}
     master.post("/functions/greet")
-    plain, proven = (one for one in receiver.received)
+    plain, proven = (item for item in receiver.received)
     assert not {"x-svc-webhook-key", "x-parse-webhook-key", "webhook-signature"} & set(
         plain.headers
     )
@@ -178,11 +178,11 @@ def test_while_a_secret_is_replaced_both_sign(
     new = "whsec_" + base64.b64encode(bytes(32)).decode()
     settings.SERVICE = {**settings.SERVICE, "WEBHOOK_SECRET": f"{new},{SECRET}"}
     master.post("/functions/greet")
-    (one,) = receiver.received
-    key, moment = one.headers["webhook-id"], one.headers["webhook-timestamp"]
-    first, second = one.headers["webhook-signature"].split(" ")
-    assert first == signatures.signature(new, key, moment, one.raw)
-    assert second == signatures.signature(SECRET, key, moment, one.raw)
+    (request,) = receiver.received
+    key, moment = request.headers["webhook-id"], request.headers["webhook-timestamp"]
+    first, second = request.headers["webhook-signature"].split(" ")
+    assert first == signatures.signature(new, key, moment, request.raw)
+    assert second == signatures.signature(SECRET, key, moment, request.raw)
 
 
 def test_a_changed_address_and_a_removed_function_hold_at_once(
@@ -198,7 +198,7 @@ def test_a_changed_address_and_a_removed_function_hold_at_once(
 
 
 def test_python_functions_call_webhooks(master: Api, receiver: Receiver) -> None:
-    declare(master, receiver.on("/greet", lambda one: {"success": one.json["params"]["at"]}))
+    declare(master, receiver.on("/greet", lambda item: {"success": item.json["params"]["at"]}))
 
     @function()
     def outer(request: Request) -> str:
@@ -221,14 +221,14 @@ def test_connections_are_used_again(master: Api, receiver: Receiver) -> None:
     declare(master, receiver.on("/greet", {"success": 1}))
     for _ in range(3):
         assert master.post("/functions/greet").json == {"result": 1}
-    assert len({one.connection for one in receiver.received}) == 1
+    assert len({item.connection for item in receiver.received}) == 1
 
 
 def test_a_connection_that_was_closed_is_made_anew(master: Api, receiver: Receiver) -> None:
     declare(master, receiver.on("/greet", {"success": 1}, Connection="close"))
     for _ in range(2):
         assert master.post("/functions/greet").json == {"result": 1}
-    assert len({one.connection for one in receiver.received}) == 2
+    assert len({item.connection for item in receiver.received}) == 2
     assert http._idle_connections.take(("http", "127.0.0.1", receiver.port)) is None
 
 

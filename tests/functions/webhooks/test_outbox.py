@@ -1,4 +1,4 @@
-"""What webhooks are told afterwards: certainly, at least once, by a worker."""
+"""After-triggers of webhooks: delivered at least once, by a worker."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def waiting() -> list[Delivery]:
 
 def deliver_all() -> None:
     """What workers do with all that is due."""
-    for one in waiting():
-        outbox.deliver(one.id)
+    for item in waiting():
+        outbox.deliver(item.id)
 
 
 def pass_time(seconds: float) -> None:
@@ -57,14 +57,14 @@ def test_a_save_is_told_when_it_is_done(receiver: Receiver) -> None:
     master.put(f"/classes/Game/{game}", {"name": "go"})
     assert receiver.received == []
     deliver_all()
-    new, changed = (one.json for one in receiver.received)
+    new, changed = (item.json for item in receiver.received)
     assert new["triggerName"] == "afterSave"
     assert new["object"]["objectId"] == game
     assert new["object"]["createdAt"] == new["object"]["updatedAt"]
     assert (new["object"]["className"], new["object"]["name"]) == ("Game", "chess")
     assert (changed["object"]["name"], changed["original"]["name"]) == ("go", "chess")
     assert waiting() == []
-    assert {one.state for one in Delivery.objects.all()} == {"delivered"}
+    assert {item.state for item in Delivery.objects.all()} == {"delivered"}
 
 
 @pytest.mark.parametrize("body", [b"", b"thanks", b"{}", b'{"success": {"name": "other"}}'])
@@ -73,8 +73,8 @@ def test_any_answer_with_status_2xx_will_do(receiver: Receiver, body: bytes) -> 
     game = master.make("Game", name="chess")
     master.delete(f"/classes/Game/{game}")
     deliver_all()
-    (told,) = (one.json for one in receiver.received)
-    assert (told["triggerName"], told["object"]["name"]) == ("afterDelete", "chess")
+    (event,) = (item.json for item in receiver.received)
+    assert (event["triggerName"], event["object"]["name"]) == ("afterDelete", "chess")
     assert Delivery.objects.get().state == "delivered"
 
 
@@ -108,8 +108,8 @@ def test_a_failed_delivery_is_repeated_with_the_same_id_and_growing_pauses(
     master.make("Game")
     for attempt, pause in enumerate(outbox.PAUSES, 1):
         deliver_all()
-        (one,) = waiting()
-        assert (one.attempts, one.last_error) == (attempt, "not now")
+        (delivery,) = waiting()
+        assert (delivery.attempts, delivery.last_error) == (attempt, "not now")
         pass_time(pause * 0.9)
         deliver_all()
         assert len(receiver.received) == attempt, "it was sent too early"
@@ -118,8 +118,8 @@ def test_a_failed_delivery_is_repeated_with_the_same_id_and_growing_pauses(
     deliver_all()
     assert Delivery.objects.get().state == "delivered"
     assert len(receiver.received) == outbox.ATTEMPTS
-    assert len({one.headers["webhook-id"] for one in receiver.received}) == 1
-    assert len({one.raw for one in receiver.received}) == 1
+    assert len({delivery.headers["webhook-id"] for delivery in receiver.received}) == 1
+    assert len({delivery.raw for delivery in receiver.received}) == 1
 
 
 def test_it_is_given_up_in_the_end_and_kept(receiver: Receiver) -> None:
@@ -146,8 +146,8 @@ def test_one_who_does_not_answer_is_left_alone_for_a_while(receiver: Receiver) -
     address = receiver.url
     receiver.stop()
     deliver_all()
-    assert sorted(one.attempts for one in waiting()) == [0, 0, 0, 0, 1]
-    (failed,) = (one for one in waiting() if one.attempts)
+    assert sorted(item.attempts for item in waiting()) == [0, 0, 0, 0, 1]
+    (failed,) = (item for item in waiting() if item.attempts)
     assert failed.last_error == "the connection was refused"
     assert address not in failed.last_error
     assert Hook.objects.get().rests_until is not None
@@ -182,24 +182,24 @@ def test_a_new_address_is_told_what_the_old_one_was_not(receiver: Receiver) -> N
     master.put("/hooks/triggers/Game/afterSave", {"url": receiver.on("/new", {"success": 1})})
     pass_time(100)
     deliver_all()
-    assert [one.path for one in receiver.received] == ["/old", "/new"]
+    assert [item.path for item in receiver.received] == ["/old", "/new"]
 
 
 def test_two_workers_send_it_once(receiver: Receiver) -> None:
     declare("Game", "afterSave", receiver.on("/", {"success": 1}))
     master.make("Game")
-    (one,) = waiting()
-    at_once([lambda: outbox.deliver(one.id)] * 4)
+    (delivery,) = waiting()
+    at_once([lambda: outbox.deliver(delivery.id)] * 4)
     assert len(receiver.received) == 1
 
 
 def test_what_another_worker_is_taking_is_not_waited_for(receiver: Receiver) -> None:
     declare("Game", "afterSave", receiver.on("/", {"success": 1}))
     master.make("Game")
-    (one,) = waiting()
+    (delivery,) = waiting()
     with transaction.atomic():
-        Delivery.objects.select_for_update().get(id=one.id)
-        at_once([lambda: outbox.deliver(one.id)])
+        Delivery.objects.select_for_update().get(id=delivery.id)
+        at_once([lambda: outbox.deliver(delivery.id)])
         assert at_once([outbox.start_due]) == [0]
     assert receiver.received == []
 
@@ -207,8 +207,8 @@ def test_what_another_worker_is_taking_is_not_waited_for(receiver: Receiver) -> 
 def test_it_is_sent_again_if_a_worker_dies_while_it_sends(receiver: Receiver) -> None:
     declare("Game", "afterSave", receiver.on("/", {"success": 1}))
     master.make("Game")
-    (one,) = waiting()
-    assert outbox._take(one.id) is not None  # and never comes back
+    (delivery,) = waiting()
+    assert outbox._take(delivery.id) is not None  # and never comes back
     assert outbox.start_due() == 0
     pass_time(100)
     assert outbox.start_due() == 1
@@ -234,7 +234,7 @@ def test_old_deliveries_are_removed(receiver: Receiver) -> None:
     assert outbox.forget_old() == 0
     pass_time(2 * 86_400)
     assert outbox.forget_old() == 1
-    assert [one.state for one in Delivery.objects.all()] == ["pending"]
+    assert [row.state for row in Delivery.objects.all()] == ["pending"]
 
 
 def test_sign_ins_files_and_parameters_are_told_of(receiver: Receiver) -> None:
@@ -254,26 +254,26 @@ def test_sign_ins_files_and_parameters_are_told_of(receiver: Receiver) -> None:
     master.delete(f"/files/{file}")
     master.put("/config", {"params": {"a": 1}})
     deliver_all()
-    told = [one.json for one in receiver.received]
-    assert [(one["object"]["className"], one["triggerName"]) for one in told] == [
+    bodies = [item.json for item in receiver.received]
+    assert [(item["object"]["className"], item["triggerName"]) for item in bodies] == [
         ("_User", "afterLogin"),
         ("_Session", "afterLogout"),
         ("@File", "afterSave"),
         ("@File", "afterDelete"),
         ("@Config", "afterSave"),
     ]
-    assert told[0]["user"]["objectId"] == ann.user_id
-    assert told[4]["object"] == {"className": "@Config", "params": {"a": 1}}
-    for one in receiver.received:
-        assert ann.token.encode() not in one.raw
+    assert bodies[0]["user"]["objectId"] == ann.user_id
+    assert bodies[4]["object"] == {"className": "@Config", "params": {"a": 1}}
+    for item in receiver.received:
+        assert ann.token.encode() not in item.raw
 
 
 def test_a_worker_delivers(receiver: Receiver) -> None:
     declare("Game", "afterSave", receiver.on("/", {"success": 1}))
     with start_worker(app, perform_ping_check=False, loglevel="warning"):
         game = master.make("Game")
-        (told,) = receiver.wait_for(1)
-    assert told.json["object"]["objectId"] == game
+        (body,) = receiver.wait_for(1)
+    assert body.json["object"]["objectId"] == game
 
 
 def test_what_the_broker_has_lost_is_found_by_the_sweep(receiver: Receiver, settings: Any) -> None:

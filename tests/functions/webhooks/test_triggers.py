@@ -19,8 +19,8 @@ def declare(master: Api, class_name: str, trigger: str, url: str) -> None:
     assert master.post("/hooks/triggers", hook).json == hook
 
 
-def echo(one: Received) -> Any:
-    return {"success": one.json["object"]}
+def echo(item: Received) -> Any:
+    return {"success": item.json["object"]}
 
 
 # -- Saving ---------------------------------------------------------------------------------------
@@ -30,7 +30,7 @@ def test_before_save_is_told_the_object_and_what_it_was(master: Api, receiver: R
     declare(master, "Game", "beforeSave", receiver.on("/", {"success": {}}))
     game = master.make("Game", name="chess", at=DATE)
     master.put(f"/classes/Game/{game}", {"name": "go", "n": {"__op": "Increment", "amount": 2}})
-    new, changed = (one.json for one in receiver.received)
+    new, changed = (item.json for item in receiver.received)
     assert new["triggerName"] == "beforeSave"
     assert new["object"] == {"className": "Game", "name": "chess", "at": DATE}
     assert "original" not in new
@@ -43,8 +43,8 @@ def test_before_save_is_told_the_object_and_what_it_was(master: Api, receiver: R
 
 
 def test_fields_that_are_answered_are_stored(master: Api, client: Api, receiver: Receiver) -> None:
-    def answer(one: Received) -> Any:
-        return {"success": {**one.json["object"], "hello": "world", "at": DATE}}
+    def answer(item: Received) -> Any:
+        return {"success": {**item.json["object"], "hello": "world", "at": DATE}}
 
     declare(master, "Game", "beforeSave", receiver.on("/", answer))
     created = master.post("/classes/Game", {"name": "chess"}).json
@@ -96,7 +96,7 @@ def test_a_refusal_undoes_everything(master: Api, receiver: Receiver, trigger: s
     else:
         reply = master.delete(f"/classes/Game/{game}")
     assert (reply.status, reply.json) == (400, {"code": 4000, "error": "no"})
-    assert [one["name"] for one in master.results("Game")] == ["chess"]
+    assert [result["name"] for result in master.results("Game")] == ["chess"]
 
 
 def test_a_webhook_that_fails_refuses(master: Api, receiver: Receiver) -> None:
@@ -109,8 +109,8 @@ def test_a_webhook_that_fails_refuses(master: Api, receiver: Receiver) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_a_webhook_is_called_for_each_object_of_a_batch(master: Api, receiver: Receiver) -> None:
-    def answer(one: Received) -> Any:
-        if one.json["object"]["n"] == 2:
+    def answer(item: Received) -> Any:
+        if item.json["object"]["n"] == 2:
             return {"error": "not two"}
         return {"success": {"seen": True}}
 
@@ -129,8 +129,8 @@ def test_python_triggers_come_first(master: Api, receiver: Receiver) -> None:
     def first(request: TriggerRequest) -> None:
         request.object["order"] = ["python"]
 
-    def second(one: Received) -> Any:
-        return {"success": {"order": [*one.json["object"]["order"], "webhook"]}}
+    def second(item: Received) -> Any:
+        return {"success": {"order": [*item.json["object"]["order"], "webhook"]}}
 
     declare(master, "Game", "beforeSave", receiver.on("/", second))
     game = master.make("Game")
@@ -141,10 +141,10 @@ def test_passwords_and_proofs_are_not_told(master: Api, receiver: Receiver) -> N
     declare(master, "_User", "beforeSave", receiver.on("/", echo))
     sign_up("ann", email="ann@example.org")
     assert log_in("ann").status == 200
-    (told,) = receiver.received
-    assert PASSWORD.encode() not in told.raw
-    assert told.json["object"]["username"] == "ann"
-    assert not {"password", "authData"} & told.json["object"].keys()
+    (request,) = receiver.received
+    assert PASSWORD.encode() not in request.raw
+    assert request.json["object"]["username"] == "ann"
+    assert not {"password", "authData"} & request.json["object"].keys()
 
 
 # -- Finding --------------------------------------------------------------------------------------
@@ -156,10 +156,10 @@ def test_before_find_is_told_the_question_and_narrows_it(master: Api, receiver: 
     declare(
         master, "Game", "beforeFind", receiver.on("/", {"success": {"where": {"public": True}}})
     )
-    found = master.results("Game", where={"n": {"$gt": 0}}, order="-n", limit=5, keys="n,public")
-    assert [one["n"] for one in found] == [2]
-    (told,) = (one.json for one in receiver.received)
-    assert told["query"] == {
+    results = master.results("Game", where={"n": {"$gt": 0}}, order="-n", limit=5, keys="n,public")
+    assert [result["n"] for result in results] == [2]
+    (body,) = (result.json for result in receiver.received)
+    assert body["query"] == {
         "className": "Game",
         "where": {"n": {"$gt": 0}},
         "limit": 5,
@@ -167,7 +167,7 @@ def test_before_find_is_told_the_question_and_narrows_it(master: Api, receiver: 
         "order": "-n",
         "keys": "n,public",
     }
-    assert (told["isGet"], told["count"]) == (False, False)
+    assert (body["isGet"], body["count"]) == (False, False)
 
 
 def test_before_find_narrows_counts_and_gets_too(master: Api, receiver: Receiver) -> None:
@@ -178,7 +178,7 @@ def test_before_find_narrows_counts_and_gets_too(master: Api, receiver: Receiver
     )
     assert master.get("/classes/Game", count=1, limit=0).json["count"] == 1
     assert master.get(f"/classes/Game/{hidden}").error == (404, 101)
-    assert [one.json["isGet"] for one in receiver.received] == [False, True]
+    assert [item.json["isGet"] for item in receiver.received] == [False, True]
 
 
 def test_before_find_may_answer_itself_or_refuse(master: Api, receiver: Receiver) -> None:
@@ -195,16 +195,14 @@ def test_before_find_may_answer_itself_or_refuse(master: Api, receiver: Receiver
 def test_after_find_changes_what_is_found(master: Api, receiver: Receiver) -> None:
     game = master.make("Game", name="chess")
 
-    def answer(one: Received) -> Any:
-        return {
-            "success": [{**found, "name": found["name"].upper()} for found in one.json["objects"]]
-        }
+    def answer(item: Received) -> Any:
+        return {"success": [{**row, "name": row["name"].upper()} for row in item.json["objects"]]}
 
     declare(master, "Game", "afterFind", receiver.on("/", answer))
     assert master.results("Game")[0]["name"] == "CHESS"
-    found = master.get(f"/classes/Game/{game}").json
-    assert found["name"] == "CHESS"
-    assert "className" not in found
+    body = master.get(f"/classes/Game/{game}").json
+    assert body["name"] == "CHESS"
+    assert "className" not in body
     receiver.on("/", {"success": {}})
     assert master.results("Game")[0]["name"] == "chess"
 
@@ -225,10 +223,10 @@ def test_before_login_may_refuse(master: Api, receiver: Receiver) -> None:
     declare(master, "_User", "beforeLogin", receiver.on("/", {"error": "come back later"}))
     reply = log_in("ann")
     assert reply.json == {"code": 141, "error": "come back later"}
-    (told,) = (one.json for one in receiver.received)
-    assert told["triggerName"] == "beforeLogin"
-    assert told["object"]["objectId"] == told["user"]["objectId"] == ann.user_id
-    assert "sessionToken" not in told["object"]
+    (body,) = (item.json for item in receiver.received)
+    assert body["triggerName"] == "beforeLogin"
+    assert body["object"]["objectId"] == body["user"]["objectId"] == ann.user_id
+    assert "sessionToken" not in body["object"]
     master.delete("/hooks/triggers/_User/beforeLogin")
     assert log_in("ann").status == 200
 
@@ -237,9 +235,9 @@ def test_files_are_looked_at_before_they_are_saved(master: Api, receiver: Receiv
     declare(master, "@File", "beforeSave", receiver.on("/", {"success": {"metadata": {"a": 1}}}))
     reply = master.call("POST", "/files/hello.txt", raw=b"hello", content_type="text/plain")
     assert reply.status == 201
-    (told,) = (one.json for one in receiver.received)
-    assert told["object"]["className"] == "@File"
-    assert told["fileSize"] == 5
+    (body,) = (item.json for item in receiver.received)
+    assert body["object"]["className"] == "@File"
+    assert body["fileSize"] == 5
     name = reply.json["name"]
     assert master.get(f"/files/test-app/metadata/{name}").json["metadata"] == {"a": 1}
     receiver.on("/", {"error": "no files"})
@@ -252,15 +250,15 @@ def test_a_webhook_keeps_a_file_from_a_reader(master: Api, client: Api, receiver
     declare(master, "@File", "beforeFind", receiver.on("/", {"error": "not for you"}))
     reply = client.get(f"/files/test-app/{saved['name']}")
     assert reply.json == {"code": 141, "error": "not for you"}
-    (told,) = (one.json for one in receiver.received)
-    assert told["object"]["name"] == saved["name"]
+    (body,) = (item.json for item in receiver.received)
+    assert body["object"]["name"] == saved["name"]
 
 
 def test_parameters_of_the_app_are_looked_at_before_they_are_saved(
     master: Api, client: Api, receiver: Receiver
 ) -> None:
-    def answer(one: Received) -> Any:
-        return {"success": {"params": {"rate": one.json["object"]["params"]["rate"] * 2}}}
+    def answer(item: Received) -> Any:
+        return {"success": {"params": {"rate": item.json["object"]["params"]["rate"] * 2}}}
 
     declare(master, "@Config", "beforeSave", receiver.on("/", answer))
     assert master.put("/config", {"params": {"rate": 2, "name": "x"}}).status == 200

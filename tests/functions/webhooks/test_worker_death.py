@@ -1,4 +1,4 @@
-"""What webhooks have to be told outlives the worker that was telling it."""
+"""Deliveries survive the worker that was sending them."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.process]
 def processes(settings: Any) -> Iterator[Processes]:
     with redis.Redis.from_url(settings.REDIS_URL) as store:
         store.flushdb()
-        found = Processes("")
-        found.environment["WEBHOOK_ALLOW_PRIVATE"] = "127.0.0.0/8"
-        found.environment["WEBHOOK_TIMEOUT"] = "25"
-        yield found
-        found.stop()
+        results = Processes("")
+        results.environment["WEBHOOK_ALLOW_PRIVATE"] = "127.0.0.0/8"
+        results.environment["WEBHOOK_TIMEOUT"] = "25"
+        yield results
+        results.stop()
         store.flushdb()
 
 
@@ -36,7 +36,7 @@ def test_a_delivery_outlives_a_worker_that_is_killed(
 ) -> None:
     may_answer = threading.Event()
 
-    def answer(one: Received) -> Any:
+    def answer(item: Received) -> Any:
         may_answer.wait(60)
         return {"success": None}
 

@@ -31,8 +31,8 @@ def people(master: Api, reader: Api, client: Api, settings) -> dict[str, Api]:
     return {"master": master, "reader": reader, "client": client, **users}
 
 
-@pytest.fixture(params=TRANSPORTS, ids=[one.__name__ for one in TRANSPORTS])
+@pytest.fixture(params=TRANSPORTS, ids=[item.__name__ for item in TRANSPORTS])
 def send(request) -> Send:
     """One of the ways on which a request can come."""
-    found: Send = request.param
-    return found
+    results: Send = request.param
+    return results

@@ -1,7 +1,7 @@
 """What each caller is to get, by hand: the tables that all readings of the policy are held to.
 
 Callers are ``master``, ``reader`` (the read-only master key), ``owner``, ``member`` (of the role
-Team), ``stranger`` (logged in, nothing else) and ``client`` (nobody is logged in).
+Team), ``stranger`` (logged in, nothing else) and ``client`` (not logged in).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NOT_MASTERS = ALL - MASTERS
 _READ, _WRITE = {"read": True}, {"write": True}
 _BOTH = {**_READ, **_WRITE}
 
-# Access list, who reads, who writes besides the master key
+# Access list, who reads, who writes, other than the master key
 LISTS: dict[str, Any] = {
     "none": (None, ALL, NOT_MASTERS),
     "empty": ({}, MASTERS, frozenset()),
@@ -74,25 +74,25 @@ RULES: dict[str, Any] = {
 }
 
 
-def may(caller: str, wanted: dict[str, str], which: str) -> str:
+def may(caller: str, expected: dict[str, str], which: str) -> str:
     """What a caller gets who reads the object ``own``, which names the owner, or ``other``."""
     if caller in MASTERS:
         return YES
-    if wanted[caller] == OWN:
+    if expected[caller] == OWN:
         return YES if (caller, which) == ("owner", "own") else MISSING
-    return wanted[caller]
+    return expected[caller]
 
 
-def may_write(caller: str, wanted: dict[str, str], which: str) -> str:
+def may_write(caller: str, expected: dict[str, str], which: str) -> str:
     """What a caller gets who changes or removes it."""
-    return NO if caller == "reader" else may(caller, wanted, which)
+    return NO if caller == "reader" else may(caller, expected, which)
 
 
-def may_make(caller: str, wanted: dict[str, str]) -> str:
+def may_make(caller: str, expected: dict[str, str]) -> str:
     """What a caller gets who makes an object: no field of it names anybody yet."""
     if caller in MASTERS:
         return YES if caller == "master" else NO
-    return NO if wanted[caller] == OWN else wanted[caller]
+    return NO if expected[caller] == OWN else expected[caller]
 
 
 # -- Protected fields -----------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import pytest
 
 from tests.objects.access.tables import LISTS, MASTERS, MISSING, NAMES, NO, YES
 from tests.objects.access.transports import TRANSPORTS, batched, directly, overridden
-from tests.objects.access.world import Place, told
+from tests.objects.access.world import Place, outcome_over_rest
 from tests.rest import APPLICATION, Api
 
 cases = pytest.mark.parametrize(("acl", "readers", "writers"), LISTS.values(), ids=LISTS)
@@ -30,8 +30,8 @@ def test_an_object_is_met_by_its_readers_on_every_way_and_by_nobody_else(
 @pytest.mark.parametrize("acl", ["a role's", "empty", "a user's to write"])
 @pytest.mark.parametrize("send", [overridden, batched])
 def test_batches_and_overridden_methods_meet_it_no_more(people, acl, send):
-    wanted, readers, _ = LISTS[acl]
-    for way in place(wanted).ways():
+    expected, readers, _ = LISTS[acl]
+    for way in place(expected).ways():
         for name in NAMES:
             assert way.meets_over_rest(people[name], send) == (name in readers), (name, way.name)
 
@@ -46,9 +46,12 @@ def test_an_object_is_changed_and_deleted_by_its_writers_and_by_nobody_else(
         if name == "reader":
             expected = NO
         for body in ({"name": "new"}, {"tags": {"__op": "AddUnique", "objects": [1]}}, {"new": 1}):
-            assert told(send(people[name], "PUT", path, body)) == expected, (name, body)
+            assert outcome_over_rest(send(people[name], "PUT", path, body)) == expected, (
+                name,
+                body,
+            )
         before = people["master"].get(path).json
-        assert told(send(people[name], "DELETE", path, None)) == expected, name
+        assert outcome_over_rest(send(people[name], "DELETE", path, None)) == expected, name
         if expected != YES:
             assert people["master"].get(path).json == before
             assert (before["name"], before["tags"], "new" in before) == ("doc", ["t"], False)
@@ -62,7 +65,7 @@ def test_pipelines_and_distinct_values_are_for_the_master_keys(people, send):
     ):
         for name in NAMES:
             reply = send(people[name], "GET", path, params)
-            assert told(reply) == (YES if name in MASTERS else NO), name
+            assert outcome_over_rest(reply) == (YES if name in MASTERS else NO), name
 
 
 def test_the_application_id_alone_opens_nothing(people):

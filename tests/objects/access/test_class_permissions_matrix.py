@@ -24,95 +24,95 @@ from tests.objects.access.world import (
 
 pytestmark = pytest.mark.django_db
 
-rules = pytest.mark.parametrize(("rule", "wanted"), RULES.values(), ids=RULES)
+rules = pytest.mark.parametrize(("rule", "expected"), RULES.values(), ids=RULES)
 
 
 @pytest.fixture
 def docs():
-    """A document that names the owner in two fields, and one that names nobody."""
+    """A document that names the owner in two fields, and one that names no user."""
     fields = {"owner": user(OWNER), "team": [user(OWNER)], "tags": ["t"]}
     return {"own": make("Doc", name="own", **fields), "other": make("Doc", name="other")}
 
 
 @rules
-def test_find(docs, rule, wanted):
+def test_find(docs, rule, expected):
     permit("Doc", **PUBLIC | {"find": rule})
     for caller, principal in CALLERS.items():
         got = outcome(lambda p=principal: find(p, "Doc"))
-        one = may(caller, wanted, "own")
-        assert got == (YES if one == "not found" else one), caller
+        access = may(caller, expected, "own")
+        assert got == (YES if access == "not found" else access), caller
         if got == YES:
             names = {obj["name"] for obj in find(principal, "Doc")}
-            assert names == {w for w in docs if may(caller, wanted, w) == YES}, caller
+            assert names == {w for w in docs if may(caller, expected, w) == YES}, caller
 
 
 @rules
-def test_count(docs, rule, wanted):
+def test_count(docs, rule, expected):
     permit("Doc", **PUBLIC | {"count": rule})
     for caller, principal in CALLERS.items():
         got = outcome(lambda p=principal: count(p, "Doc"))
-        one = may(caller, wanted, "own")
-        assert got == (YES if one == "not found" else one), caller
+        access = may(caller, expected, "own")
+        assert got == (YES if access == "not found" else access), caller
         if got == YES:
-            readable = sum(may(caller, wanted, which) == YES for which in docs)
+            readable = sum(may(caller, expected, which) == YES for which in docs)
             assert count(principal, "Doc") == readable, caller
 
 
 @rules
-def test_get(docs, rule, wanted):
+def test_get(docs, rule, expected):
     permit("Doc", **PUBLIC | {"get": rule})
     for caller, principal in CALLERS.items():
         for which, doc in docs.items():
             got = outcome(lambda p=principal, d=doc: get(p, "Doc", d))
-            assert got == may(caller, wanted, which), (caller, which)
+            assert got == may(caller, expected, which), (caller, which)
 
 
 @rules
 @pytest.mark.parametrize("action", ["update", "delete"])
-def test_update_and_delete(docs, rule, wanted, action):
+def test_update_and_delete(docs, rule, expected, action):
     permit("Doc", **PUBLIC | {action: rule})
     for caller, principal in CALLERS.items():
         for which, doc in docs.items():
             if action == "update":
                 got = outcome(lambda p=principal, d=doc: service.update(p, "Doc", d, {"n": None}))
-            elif may(caller, wanted, which) == YES:
-                continue  # what is deleted can't be asked for again
+            elif may(caller, expected, which) == YES:
+                continue  # deleted objects can't be read again
             else:
                 got = outcome(lambda p=principal, d=doc: service.delete(p, "Doc", d))
-            assert got == may_write(caller, wanted, which), caller
-    if action == "delete" and wanted["owner"] in (YES, OWN):
+            assert got == may_write(caller, expected, which), caller
+    if action == "delete" and expected["owner"] in (YES, OWN):
         assert outcome(lambda: service.delete(OWNER, "Doc", docs["own"])) == YES
 
 
 @rules
-def test_create_can_not_go_through_the_fields_of_the_new_object(docs, rule, wanted):
+def test_create_can_not_go_through_the_fields_of_the_new_object(docs, rule, expected):
     permit("Doc", **PUBLIC | {"create": rule})
     for caller, principal in CALLERS.items():
         got = outcome(lambda p=principal: service.create(p, "Doc", {"owner": user(OWNER)}))
-        assert got == may_make(caller, wanted), caller
+        assert got == may_make(caller, expected), caller
 
 
 @rules
-def test_adding_a_field(docs, rule, wanted):
+def test_adding_a_field(docs, rule, expected):
     permit("Doc", **PUBLIC | {"addField": rule})
     for number, (caller, principal) in enumerate(CALLERS.items()):
         for which, doc in docs.items():
             body = {f"new{number}{which}": 1}
             got = outcome(lambda p=principal, d=doc, b=body: service.update(p, "Doc", d, b))
-            assert got == may_write(caller, wanted, which), caller
+            assert got == may_write(caller, expected, which), caller
         got = outcome(lambda p=principal, n=number: service.create(p, "Doc", {f"made{n}": 1}))
-        assert got == may_make(caller, wanted), caller
+        assert got == may_make(caller, expected), caller
 
 
 @rules
-def test_every_way_to_an_object_of_the_class(rule, wanted):
+def test_every_way_to_an_object_of_the_class(rule, expected):
     """Including, sub-queries, relations, redirects: under the rights of the class they lead to."""
     place = Place(owner=user(OWNER), team=[user(OWNER)])
     permit("Doc", **dict.fromkeys(PUBLIC, rule))
     for caller, principal in CALLERS.items():
         for way in place.ways():
             met = way.meets(principal)
-            assert met == (may(caller, wanted, "own") == YES), (caller, way.name)
+            assert met == (may(caller, expected, "own") == YES), (caller, way.name)
 
 
 @pytest.mark.parametrize(
@@ -127,8 +127,8 @@ def test_user_fields_open_all_reads_or_all_writes(docs, fields, reads, writes):
     permit("Doc", **fields)
     for caller in ("owner", "member", "stranger", "client"):
         principal = CALLERS[caller]
-        found = outcome(lambda p=principal: find(p, "Doc"))
-        assert found == (YES if reads else NO)
+        results = outcome(lambda p=principal: find(p, "Doc"))
+        assert results == (YES if reads else NO)
         if reads:
             names = [obj["name"] for obj in find(principal, "Doc")]
             assert names == (["own"] if caller == "owner" else [])

@@ -22,14 +22,14 @@ from tests.objects.access.tables import (
     may_write,
 )
 from tests.objects.access.transports import TRANSPORTS
-from tests.objects.access.world import OWNER, Place, make, permit, told, user
+from tests.objects.access.world import OWNER, Place, make, outcome_over_rest, permit, user
 
-rules = pytest.mark.parametrize(("rule", "wanted"), RULES.values(), ids=RULES)
+rules = pytest.mark.parametrize(("rule", "expected"), RULES.values(), ids=RULES)
 
 
 @pytest.fixture
 def docs(people):
-    """A document that names the owner in two fields, and one that names nobody."""
+    """A document that names the owner in two fields, and one that names no user."""
     fields = {"owner": user(OWNER), "team": [user(OWNER)], "tags": ["t"]}
     return {"own": make("Doc", name="own", **fields), "other": make("Doc", name="other")}
 
@@ -38,17 +38,21 @@ each = [(send, name) for send in TRANSPORTS for name in NAMES]
 
 
 @rules
-def test_find_and_count(people, docs, rule, wanted):
+def test_find_and_count(people, docs, rule, expected):
     for action in ("find", "count"):
         permit("Doc", **PUBLIC | {action: rule})
         params = {"count": 1, "limit": 0} if action == "count" else {}
         for send, name in each:
             reply = send(people[name], "GET", "/classes/Doc", params)
-            one = may(name, wanted, "own")
-            assert told(reply) == (YES if one == MISSING else one), (send, action, name)
-            if told(reply) != YES:
+            access = may(name, expected, "own")
+            assert outcome_over_rest(reply) == (YES if access == MISSING else access), (
+                send,
+                action,
+                name,
+            )
+            if outcome_over_rest(reply) != YES:
                 continue
-            met = {which for which in docs if may(name, wanted, which) == YES}
+            met = {which for which in docs if may(name, expected, which) == YES}
             if action == "find":
                 assert {obj["name"] for obj in reply.json["results"]} == met, (send, name)
             else:
@@ -56,54 +60,59 @@ def test_find_and_count(people, docs, rule, wanted):
 
 
 @rules
-def test_get(people, docs, rule, wanted):
+def test_get(people, docs, rule, expected):
     permit("Doc", **PUBLIC | {"get": rule})
     for send, name in each:
         for which, doc in docs.items():
             reply = send(people[name], "GET", f"/classes/Doc/{doc}", None)
-            assert told(reply) == may(name, wanted, which), (send, name, which)
+            assert outcome_over_rest(reply) == may(name, expected, which), (send, name, which)
 
 
 @rules
-def test_update_and_add_a_field(people, docs, rule, wanted):
+def test_update_and_add_a_field(people, docs, rule, expected):
     for action in ("update", "addField"):
         permit("Doc", **PUBLIC | {action: rule})
         for number, (send, name) in enumerate(each):
             for which, doc in docs.items():
                 body = {f"new{number}{which}": 1} if action == "addField" else {"name": which}
                 reply = send(people[name], "PUT", f"/classes/Doc/{doc}", body)
-                assert told(reply) == may_write(name, wanted, which), (send, action, name, which)
+                assert outcome_over_rest(reply) == may_write(name, expected, which), (
+                    send,
+                    action,
+                    name,
+                    which,
+                )
 
 
 @rules
-def test_delete(people, docs, rule, wanted):
+def test_delete(people, docs, rule, expected):
     permit("Doc", **PUBLIC | {"delete": rule})
     for send, name in each:
         for which in docs:
             fields = {"owner": user(OWNER), "team": [user(OWNER)]} if which == "own" else {}
             doc = make("Doc", name=which, **fields)
             reply = send(people[name], "DELETE", f"/classes/Doc/{doc}", None)
-            assert told(reply) == may_write(name, wanted, which), (send, name, which)
+            assert outcome_over_rest(reply) == may_write(name, expected, which), (send, name, which)
 
 
 @rules
-def test_create(people, docs, rule, wanted):
+def test_create(people, docs, rule, expected):
     for action in ("create", "addField"):
         permit("Doc", **PUBLIC | {action: rule})
         for number, (send, name) in enumerate(each):
             body = {"owner": user(OWNER)} if action == "create" else {f"made{number}": 1}
             reply = send(people[name], "POST", "/classes/Doc", body)
-            assert told(reply) == may_make(name, wanted), (send, action, name)
+            assert outcome_over_rest(reply) == may_make(name, expected), (send, action, name)
 
 
 @rules
-def test_every_way_to_an_object_of_the_class(people, rule, wanted):
+def test_every_way_to_an_object_of_the_class(people, rule, expected):
     place = Place(owner=user(OWNER), team=[user(OWNER)])
     permit("Doc", **dict.fromkeys(PUBLIC, rule))
     for name in NAMES:
         for way in place.ways():
             met = way.meets_over_rest(people[name])
-            assert met == (may(name, wanted, "own") == YES), (name, way.name)
+            assert met == (may(name, expected, "own") == YES), (name, way.name)
 
 
 @pytest.mark.parametrize("field", ["owner", "team"])
@@ -112,22 +121,22 @@ def test_user_fields_open_all_reads_or_all_writes(people, docs, send, field):
     permit("Doc", readUserFields=[field])
     for name in ("owner", "member", "stranger", "client"):
         caller = people[name]
-        found = send(caller, "GET", "/classes/Doc", {"count": 1}).json
+        results = send(caller, "GET", "/classes/Doc", {"count": 1}).json
         mine = ["own"] if name == "owner" else []
-        assert ([obj["name"] for obj in found["results"]], found["count"]) == (mine, len(mine))
-        assert told(send(caller, "GET", own, None)) == (YES if mine else MISSING)
-        assert told(send(caller, "GET", other, None)) == MISSING
+        assert ([obj["name"] for obj in results["results"]], results["count"]) == (mine, len(mine))
+        assert outcome_over_rest(send(caller, "GET", own, None)) == (YES if mine else MISSING)
+        assert outcome_over_rest(send(caller, "GET", other, None)) == MISSING
         for method, body in (("PUT", {"name": "own"}), ("DELETE", None)):
-            assert told(send(caller, method, own, body)) == NO
-        assert told(send(caller, "POST", "/classes/Doc", {"owner": user(OWNER)})) == NO
+            assert outcome_over_rest(send(caller, method, own, body)) == NO
+        assert outcome_over_rest(send(caller, "POST", "/classes/Doc", {"owner": user(OWNER)})) == NO
     permit("Doc", writeUserFields=[field])
     for name in ("member", "stranger", "client", "owner"):
         caller = people[name]
-        assert told(send(caller, "GET", "/classes/Doc", None)) == NO
+        assert outcome_over_rest(send(caller, "GET", "/classes/Doc", None)) == NO
         for method, body in (("PUT", {"name": "own"}), ("PUT", {f"by{name}": 1}), ("DELETE", None)):
-            assert told(send(caller, method, other, body)) == MISSING
+            assert outcome_over_rest(send(caller, method, other, body)) == MISSING
             expected = YES if name == "owner" else MISSING
-            assert told(send(caller, method, own, body)) == expected, (name, method)
+            assert outcome_over_rest(send(caller, method, own, body)) == expected, (name, method)
 
 
 def test_permissions_that_say_nothing_are_for_the_master_key(people, docs, send):
@@ -144,21 +153,21 @@ def test_permissions_that_say_nothing_are_for_the_master_key(people, docs, send)
     for action, request in requests.items():
         for name in ("owner", "member", "stranger", "client"):
             reply = send(people[name], *request)
-            assert told(reply) == NO
-            wanted = f"Permission denied for action {action} on class Doc."
-            # With a count in it, a find is asked about first.
-            assert reply.json["error"] == wanted or action == "count"
+            assert outcome_over_rest(reply) == NO
+            expected = f"Permission denied for action {action} on class Doc."
+            # With a count in it, find is checked first.
+            assert reply.json["error"] == expected or action == "count"
 
 
 def test_who_has_to_log_in_is_told_so(people, docs, send):
     permit("Doc", **{action: {"requiresAuthentication": True} for action in ACTIONS})
     for method, body in (("GET", None), ("PUT", {"name": "x"}), ("DELETE", None)):
         reply = send(people["client"], method, f"/classes/Doc/{docs['own']}", body)
-        assert told(reply) == LOGIN
+        assert outcome_over_rest(reply) == LOGIN
         assert reply.json["error"] == "Permission denied, user needs to be authenticated."
 
 
-# The access list of a class's new objects; who reads what the owner makes, and what nobody makes
+# The access list of a class's new objects; who reads what the owner makes, what a client makes
 DEFAULTS = {
     "nobody": ({}, set(), set()),
     "the maker": ({"currentUser": {"read": True}}, {"owner"}, set()),
@@ -183,10 +192,10 @@ def test_new_objects_get_the_access_list_of_their_class(people, docs, acl, of_ow
         made = send(people[maker], "POST", "/classes/Doc", {"name": "made"}).json["objectId"]
         for name in ("owner", "member", "stranger", "client"):
             reply = people[name].get(f"/classes/Doc/{made}")
-            assert told(reply) == (YES if name in readers else MISSING), (maker, name)
+            assert outcome_over_rest(reply) == (YES if name in readers else MISSING), (maker, name)
         own = {"name": "made", "ACL": {"*": {"read": True}}}
         made = send(people[maker], "POST", "/classes/Doc", own).json["objectId"]
-        assert told(people["client"].get(f"/classes/Doc/{made}")) == YES
+        assert outcome_over_rest(people["client"].get(f"/classes/Doc/{made}")) == YES
 
 
 GROWING = {
@@ -207,7 +216,11 @@ def test_whatever_makes_a_field_needs_the_right_to_add_one(people, docs, body):
     for send in TRANSPORTS:
         for name in ("owner", "member", "stranger", "client", "reader"):
             for method, path in (("POST", "/classes/Doc"), ("PUT", f"/classes/Doc/{docs['own']}")):
-                assert told(send(people[name], method, path, body)) == NO, (send, name, method)
+                assert outcome_over_rest(send(people[name], method, path, body)) == NO, (
+                    send,
+                    name,
+                    method,
+                )
     schema = people["master"].get("/schemas/Doc").json
     assert "fresh" not in schema["fields"]
     assert len(people["master"].results("Doc")) == len(docs)
@@ -224,9 +237,9 @@ def test_creates_side_by_side_in_a_batch_have_the_rights_of_each(people, docs):
         answers = people[name].post("/batch", {"requests": requests}).json
         assert [answer["error"]["code"] for answer in answers] == [119] * 3
         reply = people[name].post("/batch", {"requests": requests, "transaction": True})
-        assert told(reply) == NO
+        assert outcome_over_rest(reply) == NO
     reply = people["member"].post("/batch", {"requests": grown, "transaction": True})
-    assert told(reply) == NO
+    assert outcome_over_rest(reply) == NO
     assert len(people["master"].results("Doc")) == len(docs)
     permit("Doc", **PUBLIC, ACL={"currentUser": {"read": True}})
     answers = people["member"].post("/batch", {"requests": requests}).json

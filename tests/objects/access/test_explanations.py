@@ -1,4 +1,4 @@
-"""Explanations of decisions: they say what the door does, whoever asks for whatever."""
+"""Explanations of decisions: they agree with the object service, for all callers and requests."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _done(principal: Principal, class_name: str, action: str, object_id: str | N
     return True
 
 
-def told(explanation: Explanation) -> Any:
+def explained(explanation: Explanation) -> Any:
     """The same, as an explanation has it."""
     if explanation.error is not None:
         assert explanation.verdict == "no"
@@ -117,26 +117,26 @@ def agrees(principal: Principal, class_name: str, action: Any, object_id: str | 
     explanation = explain(principal, class_name, action, object_id)
     got = really(principal, class_name, action, object_id)
     about = (principal, class_name, action, object_id, explanation)
-    expected = told(explanation)
+    expected = explained(explanation)
     assert got == ("yes" if expected == "depends" else expected), about
     assert explanation.decided in explanation.steps, about
     assert explanation.decided.verdict == explanation.verdict, about
     if action == "get" and got == "yes" and object_id is not None:
         stored = get(MASTER, class_name, object_id)
         shown = get(principal, class_name, object_id)
-        hidden = {one.name for one in explanation.hidden}
+        hidden = {item.name for item in explanation.hidden}
         assert stored.keys() - shown.keys() == hidden & stored.keys(), about
-        assert all(one.groups for one in explanation.hidden), about
+        assert all(item.groups for item in explanation.hidden), about
 
 
 @pytest.fixture
 def docs() -> dict[str, str]:
-    """A document that names the owner in two fields, and one that names nobody."""
+    """A document that names the owner in two fields, and one that names no user."""
     fields = {"owner": user(OWNER), "team": [user(OWNER)], "note": 0, "secret": 1}
     return {"own": make("Doc", **fields), "other": make("Doc", note=0, secret=1)}
 
 
-@pytest.mark.parametrize("rule", [one for one, _ in RULES.values()], ids=RULES)
+@pytest.mark.parametrize("rule", [item for item, _ in RULES.values()], ids=RULES)
 def test_rules_of_classes(docs, rule):
     for action in ACTIONS:
         permit("Doc", **PUBLIC | {action: rule})
@@ -150,7 +150,7 @@ def test_rules_of_classes(docs, rule):
         agrees(principal, "Doc", "addField", None)
 
 
-@pytest.mark.parametrize("acl", [one for one, _, _ in LISTS.values()], ids=LISTS)
+@pytest.mark.parametrize("acl", [item for item, _, _ in LISTS.values()], ids=LISTS)
 def test_access_lists(acl):
     doc = make("Doc", note=0, **({} if acl is None else {"ACL": acl}))
     for principal in CALLERS.values():
@@ -158,7 +158,7 @@ def test_access_lists(acl):
             agrees(principal, "Doc", action, doc)
 
 
-@pytest.mark.parametrize("groups", [one for one, _, _ in GROUPS.values()], ids=GROUPS)
+@pytest.mark.parametrize("groups", [item for item, _, _ in GROUPS.values()], ids=GROUPS)
 def test_protected_fields(docs, groups):
     permit("Doc", **PUBLIC, protectedFields=groups)
     for principal in CALLERS.values():
@@ -248,7 +248,7 @@ def test_an_explanation_agrees_with_the_door(docs, permissions, acl, owner, team
         "Doc",
         note=0,
         secret=1,
-        team=[user(one) for one in team],
+        team=[user(item) for item in team],
         **({} if owner is None else {"owner": user(owner)}),
         **({} if acl is None else {"ACL": acl}),
     )
@@ -317,7 +317,7 @@ def test_the_entry_of_the_access_list_and_the_way_to_the_role_are_named(master):
 def test_who_hides_a_field_is_named(docs):
     permit("Doc", **PUBLIC, protectedFields={"*": ["secret"], "authenticated": ["secret", "note"]})
     hidden = explain(STRANGER, "Doc", "get", docs["own"]).hidden
-    assert [(one.name, one.groups) for one in hidden] == [("secret", ("*", "authenticated"))]
+    assert [(item.name, item.groups) for item in hidden] == [("secret", ("*", "authenticated"))]
 
 
 @pytest.mark.django_db(transaction=True)
@@ -362,9 +362,9 @@ def test_there_is_a_way_to_every_role_that_is_held_and_to_no_other(master):
         "objects": [{"__type": "Pointer", "className": "_Role", "objectId": ids[5]}],
     }
     master.put(f"/roles/{ids[2]}", {"roles": back})
-    for one in people:
-        ways = roles.paths(one.user_id)
-        held = roles.held_by(one.user_id, "no version")
+    for item in people:
+        ways = roles.paths(item.user_id)
+        held = roles.held_by(item.user_id, "no version")
         roles.forget_all()
         assert ways.keys() == held
         assert all(way[-1] == name for name, way in ways.items())

@@ -1,6 +1,6 @@
 """A live query tells exactly what searches by the same caller, before and after, would show.
 
-Random objects, access lists, permissions, roles and questions; what is expected is asked over REST.
+Random objects, access lists, permissions, roles and queries; expected results come over REST.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def random_fields(chance: random.Random) -> dict[str, Any]:
 
 
 def hear_of_everything(master: Api, callers: Iterable[Caller], name: str) -> None:
-    """Wait until everybody has been told of what was changed until now."""
+    """Wait until all subscribers have received what was changed until now."""
     master.make("Last", name=name)
     for caller in callers:
         caller.told += caller.socket.until(name)
@@ -141,7 +141,7 @@ def test_what_is_told_is_what_searches_show(people, realtime, seed):
     for step in range(STEPS):
         kind = chance.choice(["create", "update", "update", "update", "delete", "protect", "role"])
         if kind in ("protect", "role"):
-            # What is told of a change is shown under the rights of the moment in which it is told.
+            # A notification is checked against the rights at the moment it is sent.
             hear_of_everything(master, callers.values(), f"step {step}")
         if kind == "protect":
             permissions["protectedFields"] = GROUPS[chance.choice(sorted(GROUPS))][0]
@@ -173,16 +173,16 @@ def test_what_is_told_is_what_searches_show(people, realtime, seed):
         for caller in callers.values():
             caller.look(doc, kind)
     hear_of_everything(master, callers.values(), "last")
-    told = 0
+    event = 0
     for name, caller in callers.items():
         messages = caller.told
         for message in messages:
             del message["clientId"]
-        messages.sort(key=lambda one: one["requestId"])
-        caller.expected.sort(key=lambda one: one["requestId"])
+        messages.sort(key=lambda item: item["requestId"])
+        caller.expected.sort(key=lambda item: item["requestId"])
         for message, expected in zip(messages, caller.expected, strict=False):
             assert message == expected, (name, message, expected)
         assert len(messages) == len(caller.expected), name
-        told += len(messages)
+        event += len(messages)
         assert caller.may_search or name not in MASTERS
-    assert told > STEPS
+    assert event > STEPS

@@ -1,6 +1,6 @@
-"""Live queries by real sockets: everybody is told of what the tables say, and of nothing else.
+"""Live queries by real sockets: subscribers get what the tables say, and nothing else.
 
-One connection a caller and many objects: each is told of all of them before the last one, which
+One connection a caller and many objects: each gets all of them before the last one, which
 everybody sees.
 """
 
@@ -57,19 +57,19 @@ def callers(realtime: Realtime, people: dict[str, Api]) -> dict[str, Subscriber]
     return connected
 
 
-def told(callers: dict[str, Subscriber], master: Api) -> Told:
-    """What each was told since, by kind and name of the object."""
+def notifications_of(callers: dict[str, Subscriber], master: Api) -> Told:
+    """What each received since, by kind and name of the object."""
     last = master.make("Last", name=LAST)
-    found = {name: one.until(LAST) for name, one in callers.items()}
+    results = {name: item.until(LAST) for name, item in callers.items()}
     master.delete(f"/classes/Last/{last}")
-    for one in callers.values():
-        assert one.next()["op"] == "delete"
-    return found
+    for item in callers.values():
+        assert item.next()["op"] == "delete"
+    return results
 
 
 def settled(callers: dict[str, Subscriber], master: Api) -> None:
-    """What was written is read: who subscribes now is not told of it."""
-    told(callers, master)
+    """What was written is read: a new subscriber doesn't get it."""
+    notifications_of(callers, master)
 
 
 def names(messages: list[dict[str, Any]]) -> list[tuple[str, str]]:
@@ -85,15 +85,15 @@ def test_access_lists(callers, people):
     master = people["master"]
     master.make("Doc", name="before", number=0)
     settled(callers, master)
-    for one in callers.values():
-        one.subscribe(1, "Doc")
+    for item in callers.values():
+        item.subscribe(1, "Doc")
     made = {
         name: master.make("Doc", name=name, **({} if acl is None else {"ACL": acl}))
         for name, (acl, _, _) in LISTS.items()
     }
 
     def check(op: str) -> None:
-        for caller, messages in told(callers, master).items():
+        for caller, messages in notifications_of(callers, master).items():
             expected = [(op, name) for name, (_, readers, _) in LISTS.items() if caller in readers]
             assert names(messages) == expected, caller
 
@@ -111,22 +111,22 @@ def test_an_object_that_comes_into_sight_and_leaves_it(callers, people):
     master = people["master"]
     doc = master.make("Doc", name="doc", ACL={})
     settled(callers, master)
-    for one in callers.values():
-        one.subscribe(1, "Doc")
+    for item in callers.values():
+        item.subscribe(1, "Doc")
     for acl, secret in (({"role:Team": {"read": True}}, 1), ({OWNER_ID: {"read": True}}, 2)):
         master.put(f"/classes/Doc/{doc}", {"ACL": acl, "secret": secret})
-    seen = told(callers, master)
+    observed = notifications_of(callers, master)
     for caller in MASTERS:
-        assert [message["op"] for message in seen[caller]] == ["update", "update"]
-    entered, left = seen["member"]
+        assert [message["op"] for message in observed[caller]] == ["update", "update"]
+    entered, left = observed["member"]
     assert (entered["op"], entered["object"]["secret"]) == ("enter", 1)
     assert "original" not in entered
     assert (left["op"], left["object"]) == ("leave", {"className": "Doc", "objectId": doc})
     assert left["original"]["secret"] == 1
-    (entered,) = seen["owner"]
+    (entered,) = observed["owner"]
     assert (entered["op"], entered["object"]["secret"]) == ("enter", 2)
     assert "original" not in entered
-    assert (seen["stranger"], seen["client"]) == ([], [])
+    assert (observed["stranger"], observed["client"]) == ([], [])
 
 
 def test_permissions_of_classes(callers, people):
@@ -138,11 +138,11 @@ def test_permissions_of_classes(callers, people):
         permit(master, class_name, **PUBLIC | {"find": RULES[rule][0]})
     settled(callers, master)
     expected: dict[str, list[str]] = {caller: [] for caller in callers}
-    for caller, one in callers.items():
+    for caller, item in callers.items():
         for number, (class_name, rule) in enumerate(by_class.items(), 1):
-            wanted = RULES[rule][1]
-            outcome = may(caller, wanted, "own")
-            answer = one.ask(number, class_name)
+            target = RULES[rule][1]
+            outcome = may(caller, target, "own")
+            answer = item.ask(number, class_name)
             if outcome in (YES, "not found"):
                 assert answer["op"] == "subscribed", (caller, rule)
             else:
@@ -151,12 +151,12 @@ def test_permissions_of_classes(callers, people):
             expected[caller] += [
                 f"{which} of {rule}"
                 for which in ("own", "other")
-                if may(caller, wanted, which) == YES
+                if may(caller, target, which) == YES
             ]
     for class_name, rule in by_class.items():
         master.make(class_name, name=f"own of {rule}", **fields)
         master.make(class_name, name=f"other of {rule}")
-    for caller, messages in told(callers, master).items():
+    for caller, messages in notifications_of(callers, master).items():
         assert [name for _, name in names(messages)] == expected[caller], caller
 
 
@@ -173,11 +173,11 @@ def test_protected_fields(callers, people):
         permit(master, class_name, **PUBLIC, protectedFields=protected)
     settled(callers, master)
     for number in range(len(GROUPS)):
-        for one in callers.values():
-            one.subscribe(number + 1, f"Kept{number}")
+        for item in callers.values():
+            item.subscribe(number + 1, f"Kept{number}")
     for class_name, doc in docs:
         master.put(f"/classes/{class_name}/{doc}", {"number": 1})
-    for caller, messages in told(callers, master).items():
+    for caller, messages in notifications_of(callers, master).items():
         assert len(messages) == len(docs)
         for message in messages:
             which, _, group = message["object"]["name"].partition(" ")
@@ -191,14 +191,14 @@ def test_a_question_about_a_protected_field_is_refused(callers, people):
     master = people["master"]
     master.make("Doc", secret={"word": "s"})
     permit(master, "Doc", **PUBLIC, protectedFields={"*": SECRET})
-    for caller, one in callers.items():
+    for caller, item in callers.items():
         for more in (
             {"where": {"secret.word": "s"}},
             {"where": {"$or": [{"name": "x"}, {"$nor": [{"secret": {"$exists": True}}]}]}},
             {"watch": ["secret"]},
             {"watch": ["secret.word"]},
         ):
-            answer = one.ask(1, "Doc", **more)
+            answer = item.ask(1, "Doc", **more)
             if caller in MASTERS:
                 assert answer["op"] == "subscribed", (caller, more)
             else:
@@ -206,18 +206,18 @@ def test_a_question_about_a_protected_field_is_refused(callers, people):
 
 
 def test_people(callers, people):
-    """Accounts, sessions and installations are told of to whom they are shown over REST."""
+    """Accounts, sessions and installations are sent to those who can read them over REST."""
     master, owner = people["master"], people["owner"]
     settled(callers, master)
-    for caller, one in callers.items():
-        one.subscribe(1, "_User")
-        answer = one.ask(2, "_Session")
+    for caller, item in callers.items():
+        item.subscribe(1, "_User")
+        answer = item.ask(2, "_Session")
         assert (answer.get("code") == 209) == (caller == "client"), caller
-        answer = one.ask(3, "_Installation")
+        answer = item.ask(3, "_Installation")
         assert (answer.get("code") == 119) == (caller not in MASTERS), caller
     assert master.put(f"/users/{OWNER_ID}", {"email": "o@example.org"}).status == 200
     assert owner.post("/sessions").status == 201
-    for caller, messages in told(callers, master).items():
+    for caller, messages in notifications_of(callers, master).items():
         if caller not in MASTERS | {"owner"}:
             assert messages == [], caller
             continue
@@ -233,23 +233,23 @@ def test_addresses_of_accounts_that_everybody_may_read(callers, people):
     body = {"ACL": open_to_all, "email": "o@example.org", "name": "owner"}
     assert master.put(f"/users/{OWNER_ID}", body).status == 200
     settled(callers, master)
-    for caller, one in callers.items():
-        one.subscribe(1, "_User")
+    for caller, item in callers.items():
+        item.subscribe(1, "_User")
         for more in (
             {"where": {"email": "o@example.org"}},
             {"where": {"$or": [{"name": "x"}, {"email": {"$exists": True}}]}},
             {"watch": ["email"]},
         ):
-            answer = one.ask(2, "_User", **more)
+            answer = item.ask(2, "_User", **more)
             if caller in MASTERS:
                 assert answer["op"] == "subscribed", (caller, more)
             else:
                 assert (answer["op"], answer["code"]) == ("error", 119), (caller, more)
         if caller in MASTERS:
-            one.say(op="unsubscribe", requestId=2)
-            assert one.next()["op"] == "unsubscribed"
+            item.say(op="unsubscribe", requestId=2)
+            assert item.next()["op"] == "unsubscribed"
     assert master.put(f"/users/{OWNER_ID}", {"email": "new@example.org"}).status == 200
-    for caller, messages in told(callers, master).items():
+    for caller, messages in notifications_of(callers, master).items():
         (message,) = messages
         for image, address in (("object", "new@example.org"), ("original", "o@example.org")):
             shown = address if caller in MASTERS | {"owner"} else None
@@ -258,6 +258,6 @@ def test_addresses_of_accounts_that_everybody_may_read(callers, people):
 
 def test_the_services_own_classes_are_closed(callers):
     for class_name in ("_JobStatus", "_Hooks", "_GlobalConfig", "_Idempotency"):
-        for caller, one in callers.items():
-            answer = one.ask(1, class_name)
+        for caller, item in callers.items():
+            answer = item.ask(1, class_name)
             assert (answer["op"] == "subscribed") == (caller in MASTERS), (caller, answer)

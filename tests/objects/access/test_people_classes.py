@@ -17,7 +17,7 @@ from tests.objects.access.tables import (
     YES,
 )
 from tests.objects.access.transports import TRANSPORTS, batched, directly
-from tests.objects.access.world import permit, pointer, stored_or_named, told
+from tests.objects.access.world import outcome_over_rest, permit, pointer, stored_or_named
 from tests.people import PASSWORD, log_in
 
 # -- Users ----------------------------------------------------------------------------------------
@@ -80,11 +80,13 @@ def test_address_and_proofs_of_a_user_are_shown_to_the_user_and_the_master_key(
 def test_nobody_asks_by_address_or_proof_but_the_master_key(account, route, params):
     inner = {"user": {"$inQuery": {"className": "_User", **params, "limit": 1}}}
     for send, name in product(TRANSPORTS, sorted(NOT_MASTERS)):
-        assert told(send(account[name], "GET", route, params)) == NO
+        assert outcome_over_rest(send(account[name], "GET", route, params)) == NO
         counted = {**params, "count": 1, "limit": 0}
-        assert told(send(account[name], "GET", route, counted)) == NO
+        assert outcome_over_rest(send(account[name], "GET", route, counted)) == NO
         if name != "client":
-            assert told(send(account[name], "GET", "/sessions", {"where": inner})) == NO
+            assert (
+                outcome_over_rest(send(account[name], "GET", "/sessions", {"where": inner})) == NO
+            )
     assert account["master"].get(route, **params).status == 200
 
 
@@ -99,13 +101,13 @@ def test_a_custom_permission_that_is_silent_about_it_keeps_addresses_protected(a
         permit("_User", **permissions)
         wire = account["master"].get("/schemas/_User").json["classLevelPermissions"]
         assert wire["protectedFields"]["*"] == ["email"]
-        seen = send(account["stranger"], "GET", f"/users/{OWNER_ID}", None).json
-        assert "email" not in seen
-        assert "authData" not in seen
+        body = send(account["stranger"], "GET", f"/users/{OWNER_ID}", None).json
+        assert "email" not in body
+        assert "authData" not in body
     permit("_User", **PUBLIC, protectedFields={"*": []})
-    seen = send(account["stranger"], "GET", f"/users/{OWNER_ID}", None).json
-    assert "email" in seen
-    assert "authData" not in seen
+    body = send(account["stranger"], "GET", f"/users/{OWNER_ID}", None).json
+    assert "email" in body
+    assert "authData" not in body
 
 
 @pytest.mark.parametrize("route", ROUTES)
@@ -122,8 +124,11 @@ def test_an_account_is_changed_by_its_user_whatever_its_list_says(account, send,
             missing = send(account[name], method, f"{route}/nobody0001", body)
             assert missing.json["code"] == 206
     assert log_in("owner").status == 200
-    assert told(send(account["owner"], "PUT", f"{route}/{OWNER_ID}", {"nick": "x"})) == YES
-    assert told(send(account["owner"], "DELETE", f"{route}/{OWNER_ID}", None)) == YES
+    assert (
+        outcome_over_rest(send(account["owner"], "PUT", f"{route}/{OWNER_ID}", {"nick": "x"}))
+        == YES
+    )
+    assert outcome_over_rest(send(account["owner"], "DELETE", f"{route}/{OWNER_ID}", None)) == YES
 
 
 @pytest.mark.parametrize("route", ROUTES)
@@ -152,12 +157,12 @@ def test_permissions_of_the_class_of_users_count_on_its_own_routes(people, send)
     owner, client = people["owner"], people["client"]
     permit("_User", find={"*": True})
     for route in ROUTES:
-        assert told(send(client, "POST", route, new)) == NO
-        assert told(send(owner, "GET", f"{route}/{OWNER_ID}", None)) == NO
-        assert told(send(owner, "PUT", f"{route}/{OWNER_ID}", {"nick": "x"})) == NO
-        assert told(send(owner, "DELETE", f"{route}/{OWNER_ID}", None)) == NO
-        assert told(send(owner, "GET", route, None)) == YES
-    assert told(send(owner, "GET", "/users/me", None)) == NO
+        assert outcome_over_rest(send(client, "POST", route, new)) == NO
+        assert outcome_over_rest(send(owner, "GET", f"{route}/{OWNER_ID}", None)) == NO
+        assert outcome_over_rest(send(owner, "PUT", f"{route}/{OWNER_ID}", {"nick": "x"})) == NO
+        assert outcome_over_rest(send(owner, "DELETE", f"{route}/{OWNER_ID}", None)) == NO
+        assert outcome_over_rest(send(owner, "GET", route, None)) == YES
+    assert outcome_over_rest(send(owner, "GET", "/users/me", None)) == NO
     # Who has an account can still sign in to it.
     assert log_in("owner").status == 200
     people["master"].post("/users", new)
@@ -182,8 +187,8 @@ def test_what_is_no_class_is_no_class_in_sub_queries_either(people, send, class_
 
 @pytest.fixture
 def session_ids(people):
-    found = people["master"].get("/sessions").json["results"]
-    return {one["user"]["objectId"]: one["objectId"] for one in found}
+    results = people["master"].get("/sessions").json["results"]
+    return {result["user"]["objectId"]: result["objectId"] for result in results}
 
 
 @pytest.mark.parametrize("route", ["/sessions", "/classes/_Session"])
@@ -191,14 +196,14 @@ def test_sessions_are_met_by_their_users(people, session_ids, send, route):
     mine, other = session_ids[OWNER_ID], session_ids[STRANGER_ID]
     people["master"].put(f"/sessions/{other}", OPEN)
     owner, client = people["owner"], people["client"]
-    found = send(owner, "GET", route, {"count": 1}).json
-    assert ([one["objectId"] for one in found["results"]], found["count"]) == ([mine], 1)
-    assert "sessionToken" not in found["results"][0]
+    results = send(owner, "GET", route, {"count": 1}).json
+    assert ([result["objectId"] for result in results["results"]], results["count"]) == ([mine], 1)
+    assert "sessionToken" not in results["results"][0]
     for where in ({"objectId": other}, {"user": pointer("_User", STRANGER_ID)}, {"$nor": []}):
         reply = send(owner, "GET", route, {"where": where})
         assert reply.status != 200 or other not in str(reply.json)
     for method, body in (("GET", None), ("PUT", {"note": "x"}), ("DELETE", None)):
-        assert told(send(owner, method, f"{route}/{other}", body)) == MISSING
+        assert outcome_over_rest(send(owner, method, f"{route}/{other}", body)) == MISSING
         assert send(client, method, f"{route}/{other}", body).json["code"] == 209
     assert send(client, "GET", route, None).json["code"] == 209
     ref = people["master"].make(
@@ -224,11 +229,11 @@ def test_installations_are_listed_and_removed_by_the_master_key(people, send, ro
     inner = {"to": {"$inQuery": {"className": "_Installation", "where": {}}}}
     for name in sorted(NOT_MASTERS):
         for params in ({}, {"count": 1, "limit": 0}, {"where": {"deviceType": "ios"}}):
-            assert told(send(people[name], "GET", route, params)) == NO
-        assert told(send(people[name], "DELETE", f"{route}/{device}", None)) == NO
-        assert told(send(people[name], "GET", "/classes/Ref", {"where": inner})) == NO
-    assert told(send(people["reader"], "DELETE", f"{route}/{device}", None)) == NO
-    assert told(send(people["master"], "DELETE", f"{route}/{device}", None)) == YES
+            assert outcome_over_rest(send(people[name], "GET", route, params)) == NO
+        assert outcome_over_rest(send(people[name], "DELETE", f"{route}/{device}", None)) == NO
+        assert outcome_over_rest(send(people[name], "GET", "/classes/Ref", {"where": inner})) == NO
+    assert outcome_over_rest(send(people["reader"], "DELETE", f"{route}/{device}", None)) == NO
+    assert outcome_over_rest(send(people["master"], "DELETE", f"{route}/{device}", None)) == YES
 
 
 # -- The service's own classes --------------------------------------------------------------------

@@ -48,7 +48,7 @@ def test_a_protected_field_is_shown_to_nobody_on_any_way(docs, protected, own, o
     protect(protected)
     for caller, principal in CALLERS.items():
         for which, doc in docs.items():
-            seen = caller in (own if which == "own" else other)
+            observed = caller in (own if which == "own" else other)
             ref = refs[which]
             where = {"objectId": doc}
             shown = {
@@ -68,7 +68,7 @@ def test_a_protected_field_is_shown_to_nobody_on_any_way(docs, protected, own, o
                 ),
             }
             for way, obj in shown.items():
-                assert ("secret" in obj) == seen, (caller, which, way)
+                assert ("secret" in obj) == observed, (caller, which, way)
 
 
 @pytest.mark.parametrize("ask", QUESTIONS.values(), ids=QUESTIONS)

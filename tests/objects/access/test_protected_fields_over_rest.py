@@ -6,7 +6,7 @@ import pytest
 
 from tests.objects.access.tables import GROUPS, NAMES, NO, NOT_MASTERS, PUBLIC, QUESTIONS, SECRET
 from tests.objects.access.transports import TRANSPORTS, batched, directly, overridden
-from tests.objects.access.world import OWNER, make, permit, pointer, told, user
+from tests.objects.access.world import OWNER, make, outcome_over_rest, permit, pointer, user
 
 groups = pytest.mark.parametrize(("protected", "own", "other"), GROUPS.values(), ids=GROUPS)
 
@@ -33,14 +33,14 @@ def test_a_protected_field_is_shown_on_no_path(people, docs, protected, own, oth
     for send in (directly, batched):
         for name in NAMES:
             for which, doc in docs.items():
-                seen = name in (own if which == "own" else other)
+                observed = name in (own if which == "own" else other)
 
                 def ask(path, send=send, name=name, **params):
                     return send(people[name], "GET", path, params).json
 
                 def first(path, doc=doc, ask=ask, **params):
-                    found = ask(path, **params)["results"]
-                    return next(obj for obj in found if obj["objectId"] == doc)
+                    results = ask(path, **params)["results"]
+                    return next(obj for obj in results if obj["objectId"] == doc)
 
                 paths = {
                     "find": first("/classes/Doc"),
@@ -59,7 +59,7 @@ def test_a_protected_field_is_shown_on_no_path(people, docs, protected, own, oth
                     ],
                 }
                 for path, obj in paths.items():
-                    assert ("secret" in obj) == seen, (send, name, which, path)
+                    assert ("secret" in obj) == observed, (send, name, which, path)
 
 
 @pytest.mark.parametrize("ask", QUESTIONS.values(), ids=QUESTIONS)
@@ -159,7 +159,9 @@ def test_whatever_kind_of_value_it_is(people, value, asks):
     for send in TRANSPORTS:
         for ask in asks:
             for params in (ask, {**ask, "count": 1, "limit": 0}):
-                assert told(send(people["stranger"], "GET", "/classes/Doc", params)) == NO, params
+                assert (
+                    outcome_over_rest(send(people["stranger"], "GET", "/classes/Doc", params)) == NO
+                ), params
                 assert people["master"].get("/classes/Doc", **params).status == 200, params
     shown = people["stranger"].get("/classes/Doc", include="secret").json["results"][0]
     assert "secret" not in shown
@@ -183,15 +185,20 @@ def test_a_protected_relation_tells_no_members_and_no_number(people, docs, send)
     related = {"$relatedTo": {"object": pointer("Doc", docs["own"]), "key": "friends"}}
     for where in (related, {"$or": [related]}, {"$nor": [related]}):
         for params in ({"where": where}, {"where": where, "count": 1, "limit": 0}):
-            assert told(send(people["stranger"], "GET", "/classes/Friend", params)) == NO
+            assert (
+                outcome_over_rest(send(people["stranger"], "GET", "/classes/Friend", params)) == NO
+            )
     for params in (
         {"where": {"friends": pointer("Friend", friend)}},
         {"where": {"friends": {"$exists": True}}},
         {"redirectClassNameForKey": "friends"},
     ):
-        assert told(send(people["stranger"], "GET", "/classes/Doc", params)) == NO
+        assert outcome_over_rest(send(people["stranger"], "GET", "/classes/Doc", params)) == NO
     inner = {"friends": {"$inQuery": {"className": "Friend", "where": related}}}
-    assert told(send(people["stranger"], "GET", "/classes/Holder", {"where": inner})) == NO
+    assert (
+        outcome_over_rest(send(people["stranger"], "GET", "/classes/Holder", {"where": inner}))
+        == NO
+    )
 
 
 def test_answers_to_writes_show_no_protected_field(people, docs, send):
@@ -226,7 +233,7 @@ def test_pipelines_are_for_the_master_keys_and_see_all(people, docs, send):
     for params in ({"distinct": "secret"}, {"pipeline": [{"$group": {"_id": "$secret"}}]}):
         for name in NAMES:
             reply = send(people[name], "GET", "/aggregate/Doc", params)
-            assert told(reply) == (NO if name in NOT_MASTERS else "yes")
+            assert outcome_over_rest(reply) == (NO if name in NOT_MASTERS else "yes")
 
 
 def test_a_class_survives_the_loss_of_a_field_that_its_protection_names(people, docs):

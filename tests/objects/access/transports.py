@@ -39,7 +39,7 @@ def by_function(api: Api, method: str, path: str, body: Any) -> Reply:
     if not path.startswith("/classes/"):
         return directly(api, method, path, body)
     # Registered when Django is set up, which it isn't where this module is imported.
-    import_module("tests.objects.access.door_function")
+    import_module("tests.objects.access.service_function")
     params = {"method": method, "path": unquote(path), "body": body or {}}
     reply = api.post("/functions/testDoor", params)
     if reply.status != 200:

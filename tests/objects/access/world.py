@@ -1,7 +1,7 @@
 """Callers of every kind, and every way on which one can meet an object.
 
-Each way is asked twice: of the door, by principals that are made here, and over REST, by users
-who have signed up and hold their roles through other roles.
+Each way is tried twice: at the object service, by principals that are made here, and over REST,
+by users who have signed up and hold their roles through other roles.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ def find(principal: Principal, class_name: str, **params: Any) -> list[dict[str,
 
 def get(principal: Principal, class_name: str, object_id: str, **params: Any) -> dict[str, Any]:
     options = parse_get_options(params, FindLimits())
-    found = service.get(principal, class_name, object_id, options)
-    return found if isinstance(found, dict) else found.object()
+    response = service.get(principal, class_name, object_id, options)
+    return response if isinstance(response, dict) else response.object()
 
 
 def count(principal: Principal, class_name: str, **where: Any) -> int:
@@ -99,7 +99,7 @@ def outcome(action: Callable[[], Any]) -> str:
     return "yes"
 
 
-def told(reply: Reply) -> str:
+def outcome_over_rest(reply: Reply) -> str:
     """``outcome`` of a request over REST."""
     if reply.status < 300:
         return "yes"
@@ -213,8 +213,8 @@ class Way:
                 met = Met([get(principal, self.class_name, self.object_id, **params)])
             else:
                 options = parse_find_options(params, FindLimits())
-                found = service.find(principal, self.class_name, options)
-                met = Met(found.objects(), found.count)
+                results = service.find(principal, self.class_name, options)
+                met = Met(results.objects(), results.count)
         except (OperationForbidden, ObjectNotFound):
             return False
         return self.shows(met)

@@ -10,11 +10,11 @@ import redis
 
 from backend.logs import setup, store
 
-__all__ = ["kept"]
+__all__ = ["log_store_redis"]
 
 
 @pytest.fixture
-def kept(settings: Any) -> Iterator[redis.Redis]:
+def log_store_redis(settings: Any) -> Iterator[redis.Redis]:
     """Records of this process are kept for the test; the Redis that has them."""
     with redis.Redis.from_url(settings.REDIS_URL) as server:
         server.delete(store.STREAM)

@@ -88,10 +88,10 @@ def test_nothing_is_written_unless_asked(world):
 
 
 def _writes(object_id: str) -> list[tuple[str, dict[str, str]]]:
-    seen = {"updatedAt": stored_object(object_id)["updatedAt"]}
+    observed = {"updatedAt": stored_object(object_id)["updatedAt"]}
     return [
-        (at(object_id), {"f.title": "new", **seen}),
-        (at(object_id, "json/"), {"json": "{}", **seen}),
+        (at(object_id), {"f.title": "new", **observed}),
+        (at(object_id, "json/"), {"json": "{}", **observed}),
         (f"{GAME}add/", {"f.title": "new"}),
         (at(object_id, "delete/"), {"confirmed": "1"}),
         (f"{GAME}delete-selected/", {"ids": object_id, "confirmed": "1"}),
@@ -109,7 +109,7 @@ def test_what_is_asked_to_be_written_is_written_with_the_user_s_rights(world):
     path, form = _writes(readable)[0]
     assert client.post(path, form).status_code == 404
     assert stored_object(readable)["title"] == "readable"
-    # Classes are nobody's but staff's.
+    # Only staff see the pages of classes.
     assert client.post(f"{GAME}fields/", {"name": "x", "type": "String"}).status_code == 403
 
 

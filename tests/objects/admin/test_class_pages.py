@@ -235,9 +235,9 @@ def test_slow_queries_advise_the_indexes_that_they_had_no_use_of(staff, settings
     shape_counts.note(table, where, (OrderKey(("title",)),), 1.5)
     shape_counts.note(table, where, (), 0.25)
     shape_counts.note(table, where, (), 0.0001)
-    found = advice(table)
-    assert found is not None
-    assert [(one.field, one.uses, one.queries, one.seconds) for one in found] == [
+    results = advice(table)
+    assert results is not None
+    assert [(item.field, item.uses, item.queries, item.seconds) for item in results] == [
         ("score", ("range",), 2, 1.75),
         ("title", ("order",), 1, 1.5),
     ]
@@ -248,7 +248,7 @@ def test_slow_queries_advise_the_indexes_that_they_had_no_use_of(staff, settings
     assert table is not None
     left = advice(table)
     assert left is not None
-    assert [one.field for one in left] == ["title"]
+    assert [item.field for item in left] == ["title"]
 
 
 def test_finds_are_timed(staff, settings):
@@ -262,9 +262,9 @@ def test_finds_are_timed(staff, settings):
         service.find(MASTER, "Game", options)
     table = registry.find("Game")
     assert table is not None
-    found = advice(table)
-    assert found is not None
-    assert "score" in {one.field for one in found}
+    results = advice(table)
+    assert results is not None
+    assert "score" in {item.field for item in results}
 
 
 def test_learned_indexes_are_shown_with_their_evidence(staff):

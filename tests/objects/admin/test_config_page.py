@@ -44,14 +44,14 @@ def save(**params: Any) -> None:
     service.save(MASTER, {"params": params})
 
 
-def seen(client: Client, name: str) -> str:
-    found = re.search(r'name="seen" value="([0-9a-f]+)"', client.get(of(name)).text)
-    assert found
-    return found[1]
+def version_shown(client: Client, name: str) -> str:
+    match = re.search(r'name="seen" value="([0-9a-f]+)"', client.get(of(name)).text)
+    assert match
+    return match[1]
 
 
-def change(client: Client, name: str, **given: Any) -> Any:
-    return client.post(of(name), {"seen": seen(client, name), **given})
+def change(client: Client, name: str, **value: Any) -> Any:
+    return client.post(of(name), {"seen": version_shown(client, name), **value})
 
 
 @pytest.mark.parametrize(
@@ -119,12 +119,12 @@ def test_what_can_t_be_a_parameter_is_refused_and_stays_in_the_form(name, kind, 
 
 def test_a_parameter_for_the_master_key_alone_is_hidden_from_clients_and_back():
     staff = logged_in(ADMINISTRATORS)
-    given = {"kind": "number", "value.number": "0.02"}
-    staff.post(ADD, {"name": "feeRate", "hidden": "on", **given})
+    value = {"kind": "number", "value.number": "0.02"}
+    staff.post(ADD, {"name": "feeRate", "hidden": "on", **value})
     assert config() == {"params": {"feeRate": 0.02}, "masterKeyOnly": {"feeRate": True}}
     assert Api(CLIENT).get("/config").json["params"] == {}
     assert "master key only" in staff.get(LIST).text
-    change(staff, "feeRate", **given)
+    change(staff, "feeRate", **value)
     assert config() == {"params": {"feeRate": 0.02}, "masterKeyOnly": {}}
 
 
@@ -147,24 +147,24 @@ def test_a_parameter_is_deleted_once_that_is_confirmed():
 def test_what_somebody_else_has_changed_meanwhile_is_not_overwritten():
     save(a=1)
     staff = logged_in()
-    old = seen(staff, "a")
+    old = version_shown(staff, "a")
     save(a=2)
-    given = {"seen": old, "kind": "number", "value.number": "3"}
-    answer = staff.post(of("a"), given)
+    value = {"seen": old, "kind": "number", "value.number": "3"}
+    answer = staff.post(of("a"), value)
     assert answer.status_code == 409
     assert "Somebody has changed this parameter" in answer.text
     assert answer.context["stored"] == "2"
     assert answer.context["form"].text == "3"
     assert config()["params"] == {"a": 2}
-    # Whoever has seen that may save all the same.
-    assert staff.post(of("a"), {**given, "seen": answer.context["form"].version}).status_code == 302
+    # After seeing that, one may save all the same.
+    assert staff.post(of("a"), {**value, "seen": answer.context["form"].version}).status_code == 302
     assert config()["params"] == {"a": 3}
 
 
 def test_a_change_of_who_sees_it_is_a_change_too():
     save(a=1)
     staff = logged_in()
-    old = seen(staff, "a")
+    old = version_shown(staff, "a")
     service.save(MASTER, {"params": {"a": 1}, "masterKeyOnly": {"a": True}})
     assert staff.post(of("a"), {"seen": old, "delete": "1", "confirm": "1"}).status_code == 409
     assert config()["masterKeyOnly"] == {"a": True}
@@ -173,13 +173,13 @@ def test_a_change_of_who_sees_it_is_a_change_too():
 def test_what_was_deleted_meanwhile_comes_back_only_if_that_is_wanted():
     save(a=1)
     staff = logged_in()
-    given = {"seen": seen(staff, "a"), "kind": "number", "value.number": "3"}
+    value = {"seen": version_shown(staff, "a"), "kind": "number", "value.number": "3"}
     service.save(MASTER, {"params": {"a": {"__op": "Delete"}}})
-    answer = staff.post(of("a"), given)
+    answer = staff.post(of("a"), value)
     assert answer.status_code == 409
     assert "It is deleted." in answer.text
     assert config()["params"] == {}
-    staff.post(of("a"), {**given, "seen": ""})
+    staff.post(of("a"), {**value, "seen": ""})
     assert config()["params"] == {"a": 3}
 
 
@@ -197,25 +197,27 @@ def test_of_several_who_save_at_once_one_does():
     user = staff_user(None)
 
     def client() -> Client:
-        one = Client()
-        one.force_login(user)
-        return one
+        item = Client()
+        item.force_login(user)
+        return item
 
-    old = seen(client(), "a")
+    old = version_shown(client(), "a")
     clients = [client() for _ in range(6)]
 
-    def save_as(one: Client, number: int) -> int:
-        given = {"seen": old, "kind": "number", "value.number": str(number)}
-        return one.post(of("a"), given).status_code
+    def save_as(entry: Client, number: int) -> int:
+        value = {"seen": old, "kind": "number", "value.number": str(number)}
+        return entry.post(of("a"), value).status_code
 
-    answers = at_once([partial(save_as, one, number + 1) for number, one in enumerate(clients)])
+    answers = at_once(
+        [partial(save_as, element, number + 1) for number, element in enumerate(clients)]
+    )
     assert sorted(answers) == [302, 409, 409, 409, 409, 409]
 
 
 def test_maintenance_mode_holds_here_too():
     save(a=1)
     staff = logged_in()
-    old = seen(staff, "a")
+    old = version_shown(staff, "a")
     maintenance.on("Back at noon")
     try:
         answer = staff.post(of("a"), {"seen": old, "kind": "number", "value.number": "3"})
@@ -240,12 +242,12 @@ def test_a_viewer_reads_and_changes_nothing():
     assert "sv-danger" not in page.text
     before = config()
     state = service.read(MASTER).state_of("a")
-    given = {"seen": state, "kind": "text", "value.text": "x"}
+    value = {"seen": state, "kind": "text", "value.text": "x"}
     assert viewer.get(ADD).status_code == 403
-    assert viewer.post(ADD, {"name": "c", **given}).status_code == 403
-    assert viewer.post(of("a"), given).status_code == 403
-    assert viewer.post(of("a"), {**given, "delete": "1", "confirm": "1"}).status_code == 403
-    assert viewer.post(LIST, given).status_code == 405
+    assert viewer.post(ADD, {"name": "c", **value}).status_code == 403
+    assert viewer.post(of("a"), value).status_code == 403
+    assert viewer.post(of("a"), {**value, "delete": "1", "confirm": "1"}).status_code == 403
+    assert viewer.post(LIST, value).status_code == 405
     assert config() == before
 
 
@@ -266,13 +268,13 @@ def test_each_permission_is_asked_for(held, status):
     staff = Client()
     staff.force_login(user)
     stored = service.read(MASTER)
-    given = {"kind": "number", "value.number": "3"}
+    value = {"kind": "number", "value.number": "3"}
     answers = (
-        staff.post(ADD, {"name": "c", **given}),
-        staff.post(of("a"), {"seen": stored.state_of("a"), **given}),
+        staff.post(ADD, {"name": "c", **value}),
+        staff.post(of("a"), {"seen": stored.state_of("a"), **value}),
         staff.post(of("b"), {"seen": stored.state_of("b"), "delete": "1", "confirm": "1"}),
     )
-    assert tuple(one.status_code for one in answers) == status
+    assert tuple(answer.status_code for answer in answers) == status
 
 
 def test_others_than_staff_and_pages_of_other_sites_are_refused():
@@ -284,13 +286,13 @@ def test_others_than_staff_and_pages_of_other_sites_are_refused():
     assert config()["params"] == {"a": 1}
 
 
-def test_who_has_changed_what_is_logged_and_no_value(kept):
+def test_who_has_changed_what_is_logged_and_no_value(log_store_redis):
     staff = logged_in(EDITORS)
     staff.post(ADD, {"name": "pin", "hidden": "on", "kind": "text", "value.text": "s3cret"})
     change(staff, "pin", delete="1", confirm="1")
     store.flush()
-    lines = [one.fields for one in search.search(Wanted(text="staff write")).entries]
-    assert [(one["staff"], one["action"], one["parameter"]) for one in lines] == [
+    lines = [entry.fields for entry in search.search(Wanted(text="staff write")).entries]
+    assert [(entry["staff"], entry["action"], entry["parameter"]) for entry in lines] == [
         ("editors", "delete parameter", "pin"),
         ("editors", "save parameter", "pin"),
     ]

@@ -88,9 +88,9 @@ def test_conditions_on_one_field_are_joined_without_losing_any():
 
 def test_each_condition_can_be_taken_away():
     where = {"a": 1, "$and": [{"b": 2}, {"c": 3}]}
-    found = conditions(where)
-    assert [one.text for one in found] == ['{"a":1}', '{"b":2}', '{"c":3}']
-    assert read_where(found[0].remaining) == {"$and": [{"b": 2}, {"c": 3}]}
-    assert read_where(found[1].remaining) == {"a": 1, "$and": [{"c": 3}]}
+    results = conditions(where)
+    assert [condition.text for condition in results] == ['{"a":1}', '{"b":2}', '{"c":3}']
+    assert read_where(results[0].remaining) == {"$and": [{"b": 2}, {"c": 3}]}
+    assert read_where(results[1].remaining) == {"a": 1, "$and": [{"c": 3}]}
     assert read_where(conditions({"a": 1})[0].remaining) == {}
     assert read_where(conditions({"$and": [{"b": 2}]})[0].remaining) == {}

@@ -62,9 +62,9 @@ def of(name: str) -> str:
     return f"{LIST}{name}/"
 
 
-def call(client: Client, name: str, caller: str = "master", **given: Any) -> Any:
+def call(client: Client, name: str, caller: str = "master", **source: Any) -> Any:
     """The page after a call; ``p_name`` is the input of the parameter ``name``."""
-    form = {key.replace("p_", "p.", 1): value for key, value in given.items()}
+    form = {key.replace("p_", "p.", 1): value for key, value in source.items()}
     return client.post(of(name), {"call": "1", "caller": caller, **form})
 
 
@@ -88,7 +88,7 @@ def test_everything_registered_is_listed_with_what_it_asks_and_where_it_is_writt
     @function("payOut", require_any_role=["Bank"], transaction=True, time_limit=7,
               rate_limit=RateLimit(3, 60, "user"))  # fmt: skip
     def pay_out(request: Request, amount: int) -> None:
-        """Pay somebody."""
+        """Pay a user."""
 
     @function(require_master=True)
     def sweep(request: Request) -> None: ...
@@ -108,23 +108,23 @@ def test_everything_registered_is_listed_with_what_it_asks_and_where_it_is_writt
         """Tidy up."""
 
     page = logged_in(VIEWERS).get(LIST)
-    found = {one.name: one for one in page.context["functions"]}
-    assert found["payOut"].asks == "a user with one of the roles Bank; or the master key"
+    results = {item.name: item for item in page.context["functions"]}
+    assert results["payOut"].asks == "a user with one of the roles Bank; or the master key"
     notes = "one transaction, at most 7 s, 3 calls in 60 s per user"
-    assert ", ".join(found["payOut"].notes) == notes
-    assert "test_functions_page" in found["payOut"].place
-    assert found["sweep"].asks == "the master key"
-    assert found["getFeatures"].asks == "everybody"
-    own = [one for one in page.context["triggers"] if "test_functions_page" in one.place]
-    assert [(one.of, one.name, *one.notes) for one in own] == [
+    assert ", ".join(results["payOut"].notes) == notes
+    assert "test_functions_page" in results["payOut"].place
+    assert results["sweep"].asks == "the master key"
+    assert results["getFeatures"].asks == "everybody"
+    own = [item for item in page.context["triggers"] if "test_functions_page" in item.place]
+    assert [(item.of, item.name, *item.notes) for item in own] == [
         ("*", "after_save", "in the background", "at most 30 s"),
         ("Payment", "after_save", "in the transaction", "at most 30 s"),
         ("Payment", "before_save", "at most 30 s"),
     ]
     assert own[2].asks == "a user; or the master key"
-    (nightly_row,) = [one for one in page.context["jobs"] if one.name == "nightly"]
+    (nightly_row,) = [item for item in page.context["jobs"] if item.name == "nightly"]
     assert nightly_row.notes == ("scheduled 0 3 * * * (UTC)",)
-    for text in ("Pay somebody.", "Look at it.", "Tidy up.", of("payOut")):
+    for text in ("Pay a user.", "Look at it.", "Tidy up.", of("payOut")):
         assert text in page.text
 
 
@@ -144,10 +144,10 @@ def test_webhooks_are_listed_without_the_secrets_of_their_addresses():
     page = staff.get(LIST)
     assert "https://example.org/hook?…" in page.text
     assert "s3cret" not in page.text
-    assert [one.is_shadowed for one in page.context["functions"] if one.name == "both"] == [
+    assert [item.is_shadowed for item in page.context["functions"] if item.name == "both"] == [
         *(False, True),
     ]
-    assert ("Game", "beforeSave") in {(one.of, one.name) for one in page.context["triggers"]}
+    assert ("Game", "beforeSave") in {(item.of, item.name) for item in page.context["triggers"]}
     page = staff.get(of("elsewhere"))
     assert "it is a webhook" in page.text
     assert "s3cret" not in page.text
@@ -155,12 +155,12 @@ def test_webhooks_are_listed_without_the_secrets_of_their_addresses():
 
 def test_a_text_narrows_the_list():
     @function("findMe")
-    def one(request: Request) -> None:
+    def item(request: Request) -> None:
         """About Whales."""
 
     staff = logged_in(VIEWERS)
     for text in ("FINDM", "whale", "test_functions_page"):
-        names = [one.name for one in staff.get(LIST, {"q": text}).context["functions"]]
+        names = [item.name for item in staff.get(LIST, {"q": text}).context["functions"]]
         assert names == ["findMe"], text
     assert staff.get(LIST, {"q": "nothing like it"}).context["functions"] == []
 
@@ -189,8 +189,8 @@ def everything(
 def test_inputs_are_made_from_the_parameters():
     function("everything")(everything)
     page = logged_in().get(of("everything"))
-    made = {one.name: one for one in page.context["form"].inputs}
-    assert {name: one.kind for name, one in made.items()} == {
+    made = {entry.name: entry for entry in page.context["form"].inputs}
+    assert {name: entry.kind for name, entry in made.items()} == {
         "text": "text",
         "count": "number",
         "share": "number",
@@ -215,7 +215,7 @@ def test_a_call_has_what_was_entered_as_a_client_would_send_it():
     function("everything")(everything)
     staff = logged_in(EDITORS)
     assert result(call(staff, "everything")) == {"loud": False}
-    given = {
+    value = {
         "p_text": "a\r\nb",
         "p_count": "3",
         "p_share": "0.5",
@@ -230,7 +230,7 @@ def test_a_call_has_what_was_entered_as_a_client_would_send_it():
         "p_more": "[null]",
         "more": '{"unknown": {"__type": "Date", "iso": "2030-01-31T12:30:00.000Z"}}',
     }
-    answer = call(staff, "everything", **given)
+    answer = call(staff, "everything", **value)
     expected = {
         "text": "a\nb",
         "count": 3,
@@ -263,7 +263,7 @@ def test_an_empty_text_is_sent_where_that_is_wanted_and_null_where_something_is_
 
 
 @pytest.mark.parametrize(
-    ("given", "at"),
+    ("value", "at"),
     [
         ({"p_count": "three"}, "count"),
         ({"p_when": "yesterday"}, "when"),
@@ -272,13 +272,13 @@ def test_an_empty_text_is_sent_where_that_is_wanted_and_null_where_something_is_
         ({"more": "[" * 2000}, "more"),
     ],
 )
-def test_what_is_no_number_date_or_json_is_said_beside_it_and_nothing_is_called(given, at):
+def test_what_is_no_number_date_or_json_is_said_beside_it_and_nothing_is_called(value, at):
     function("everything")(everything)
-    answer = call(logged_in(), "everything", **given)
+    answer = call(logged_in(), "everything", **value)
     assert answer.status_code == 400
     assert answer.context["outcome"] is None
     form = answer.context["form"]
-    errors = {one.name for one in form.inputs if one.error}
+    errors = {entry.name for entry in form.inputs if entry.error}
     assert errors | ({"more"} if form.more_error else set()) == {at}
 
 
@@ -344,7 +344,7 @@ def test_it_is_called_as_the_master_key_the_public_or_a_user_with_their_roles(wh
     for named in (ann.user_id, "ann", "ANN@example.org"):
         answer = call(staff, "who", "user", user=named)
         assert result(answer) == [False, ann.user_id, ["Inner", "Team"]]
-    # Who else may be asked for is nobody.
+    # No other user can be named.
     assert result(call(staff, "who", "reader")) == [False, None, []]
     for nobody in ("zoe", "", "x" * 5000, "nul\x00"):
         answer = call(staff, "who", "user", user=nobody)
@@ -515,13 +515,13 @@ def test_others_than_staff_and_pages_of_other_sites_are_refused(who):
     assert call(forged, "who").status_code == 403
 
 
-def test_who_has_called_what_as_whom_is_logged_and_no_parameter(who, kept):
+def test_who_has_called_what_as_whom_is_logged_and_no_parameter(who, log_store_redis):
     ann = sign_up("ann")
     call(logged_in(EDITORS), "who", "user", user="ann", more='{"pin": "s3cret"}')
     store.flush()
     (line,) = search.search(Wanted(text="staff write")).entries
-    told = {name: line.fields[name] for name in ("staff", "action", "function", "caller")}
-    assert told == {
+    event = {name: line.fields[name] for name in ("staff", "action", "function", "caller")}
+    assert event == {
         "staff": "editors",
         "action": "call function",
         "function": "who",
@@ -562,7 +562,7 @@ book.__doc__ = f"Book a table {EVIL}\n\nFor an evening, or for several."
 
 @NEEDS_CHROMIUM
 @pytest.mark.django_db(transaction=True)
-def test_a_function_is_found_and_tried_in_a_browser(page, kept):
+def test_a_function_is_found_and_tried_in_a_browser(page, log_store_redis):
     function("bookTable", require_user=True, rate_limit=RateLimit(100, 60, "user"))(book)
 
     @before_save("Booking")
@@ -622,7 +622,7 @@ def test_a_function_is_found_and_tried_in_a_browser(page, kept):
 
 @NEEDS_CHROMIUM
 @pytest.mark.django_db(transaction=True)
-def test_from_a_failed_call_to_its_log(chromium, live_server, kept):
+def test_from_a_failed_call_to_its_log(chromium, live_server, log_store_redis):
     function("bookTable")(book)
     wide = {"width": 1440, "height": 900}
     with staff_page(chromium, live_server.url, staff_user(None), viewport=wide) as page:

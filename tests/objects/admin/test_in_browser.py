@@ -145,8 +145,8 @@ def test_two_who_edit_the_same_object(page, full):
     page.goto(at(full))
     other = page.context.new_page()
     other.goto(at(full))
-    for one, text in ((other, "theirs"), (page, "mine")):
-        one.locator("textarea[name='f.title']").fill(text)
+    for item, text in ((other, "theirs"), (page, "mine")):
+        item.locator("textarea[name='f.title']").fill(text)
     other.get_by_role("button", name="Save").click()
     expect(other.get_by_text("Saved: title.")).to_be_visible()
     page.get_by_role("button", name="Save").click()

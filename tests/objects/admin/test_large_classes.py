@@ -97,23 +97,23 @@ def touched() -> tuple[int, int]:
 
 def look_at_pages(client: Client, rows: int) -> dict[str, tuple[float, int]]:
     """For each page the milliseconds that it took and the rows that it touched."""
-    found = {}
-    known = edges(rows)
+    results = {}
+    existing = edges(rows)
     for name, params in PAGES.items():
         before, begin = touched(), perf_counter()
-        page = client.get(GAME, {key: known.get(value, value) for key, value in params.items()})
+        page = client.get(GAME, {key: existing.get(value, value) for key, value in params.items()})
         took = (perf_counter() - begin) * 1000
         after = touched()
         assert page.status_code == 200, name
         assert 'name="ids"' in page.text, name
-        found[name] = took, sum(after) - sum(before)
-    return found
+        results[name] = took, sum(after) - sum(before)
+    return results
 
 
 def test_a_page_touches_the_rows_that_it_shows_and_few_others():
     fill(100_000)
-    found = look_at_pages(logged_in(), 100_000)
-    assert {name: rows for name, (_, rows) in found.items() if rows > FEW} == {}
+    pages = look_at_pages(logged_in(), 100_000)
+    assert {name: rows for name, (_, rows) in pages.items() if rows > FEW} == {}
 
 
 def test_the_list_of_classes_and_the_pages_of_a_schema_touch_no_rows():
@@ -141,9 +141,9 @@ def test_a_million_objects(capsys):
     fill(1_000_000)
     client = logged_in()
     look_at_pages(client, 1_000_000)
-    found = look_at_pages(client, 1_000_000)
+    pages = look_at_pages(client, 1_000_000)
     with capsys.disabled():
         print()
-        for name, (took, rows) in found.items():
+        for name, (took, rows) in pages.items():
             print(f"{name:40} {took:7.1f} ms {rows:6} rows")
-    assert {name: rows for name, (_, rows) in found.items() if rows > FEW} == {}
+    assert {name: rows for name, (_, rows) in pages.items() if rows > FEW} == {}

@@ -1,4 +1,4 @@
-"""Log records of all processes in Redis: what is kept, how much, and what it costs nobody."""
+"""Log records of all processes in Redis: what is stored, how much, and at what cost."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ ROOT = Path(__file__).resolve().parents[3]
 TOKEN = "r:0123456789abcdef0123456789abcdef"
 
 
-def search(**wanted: str) -> list[dict[str, object]]:
+def search(**expected: str) -> list[dict[str, object]]:
     """What is found once this process has sent what it has."""
     log_store.flush()
-    return [entry.fields for entry in log_search.search(Wanted(**wanted)).entries]
+    return [entry.fields for entry in log_search.search(Wanted(**expected)).entries]
 
 
-def test_records_of_both_kinds_of_loggers_are_kept_newest_first(kept):
+def test_records_of_both_kinds_of_loggers_are_kept_newest_first(log_store_redis):
     setup.get_logger("test").info("first", n=1)
     logging.getLogger("elsewhere").warning("second %s", "thing")
     second, first = search()
@@ -43,7 +43,7 @@ def test_records_of_both_kinds_of_loggers_are_kept_newest_first(kept):
     assert {first["process"], second["process"]} == {"test"}
 
 
-def test_a_readable_log_keeps_the_same_records(kept, capfd):
+def test_a_readable_log_keeps_the_same_records(log_store_redis, capfd):
     setup.configure("INFO", "console", "test")
     setup.get_logger("test").info("readable", password="hunter2")
     assert "readable" in capfd.readouterr().err
@@ -52,7 +52,7 @@ def test_a_readable_log_keeps_the_same_records(kept, capfd):
     assert record["password"] == MASK
 
 
-def test_no_secret_gets_into_the_store(kept):
+def test_no_secret_gets_into_the_store(log_store_redis):
     log = setup.get_logger("test")
     log.info("given", sessionToken=TOKEN, headers={"X-Svc-Master-Key": "hunter2"}, text=TOKEN)
     setup.request_line("a" * 32, "GET", f"/api/sessions/{TOKEN}", 200, 1.0)
@@ -61,14 +61,14 @@ def test_no_secret_gets_into_the_store(kept):
     except RuntimeError:
         log.exception("failed")
     log_store.flush()
-    stored = b"".join(fields[b"r"] for _, fields in kept.xrange(log_store.STREAM))
+    stored = b"".join(fields[b"r"] for _, fields in log_store_redis.xrange(log_store.STREAM))
     assert stored.count(MASK.encode()) >= 5
     assert b"hunter2" not in stored
     assert TOKEN.encode() not in stored
 
 
 @pytest.mark.django_db
-def test_a_failure_is_found_with_its_trace_by_the_id_that_the_client_was_told(kept):
+def test_a_failure_is_found_with_its_trace_by_the_id_that_the_client_was_told(log_store_redis):
     master = Api(MASTER)
     master.make("Broken")
     with connection.cursor() as cursor:
@@ -84,44 +84,44 @@ def test_a_failure_is_found_with_its_trace_by_the_id_that_the_client_was_told(ke
     assert "Traceback" in str(failure["exception"])
 
 
-def test_what_is_asked_for(kept):
+def test_what_is_asked_for(log_store_redis):
     setup.configure("DEBUG", "json", "test")
     log = setup.get_logger("test")
     log.debug("a", request_id="1" * 32, path="/api/classes/Room")
     log.info("b", request_id="2" * 32, path="/api/users")
     log.error("c", request_id="2" * 32, detail={"deep": ["Needle"]})
 
-    def found(**wanted: str) -> str:
-        return "".join(str(record["event"]) for record in search(**wanted))
+    def events_of(**expected: str) -> str:
+        return "".join(str(record["event"]) for record in search(**expected))
 
-    assert found() == "cba"
-    assert found(request_id="2" * 32) == "cb"
-    assert found(request_id="2" * 31) == ""
-    assert found(level="info") == "cb"
-    assert found(level="error") == "c"
-    assert found(process="test") == "cba"
-    assert found(process="web") == ""
-    assert found(path="/API/classes") == "a"
-    assert found(text="needle") == "c"
-    assert found(text="needle", level="critical") == ""
+    assert events_of() == "cba"
+    assert events_of(request_id="2" * 32) == "cb"
+    assert events_of(request_id="2" * 31) == ""
+    assert events_of(level="info") == "cb"
+    assert events_of(level="error") == "c"
+    assert events_of(process="test") == "cba"
+    assert events_of(process="web") == ""
+    assert events_of(path="/API/classes") == "a"
+    assert events_of(text="needle") == "c"
+    assert events_of(text="needle", level="critical") == ""
 
 
-def test_paging_by_place(kept):
+def test_paging_by_place(log_store_redis):
     for number in range(25):
         setup.get_logger("test").info("event", n=number)
     log_store.flush()
-    seen: list[object] = []
+    observed: list[object] = []
     before = None
     while True:
         page = log_search.search(Wanted(), before=before, limit=10)
-        seen += [entry.fields["n"] for entry in page.entries]
+        observed += [entry.fields["n"] for entry in page.entries]
         before = page.older
         if before is None:
             break
-    assert seen == [*reversed(range(25))]
+    assert observed == [*reversed(range(25))]
 
 
-def test_a_search_that_finds_little_stops_and_says_where(kept):
+def test_a_search_that_finds_little_stops_and_says_where(log_store_redis):
     for number in range(30):
         setup.get_logger("test").info("event", n=number)
     log_store.flush()
@@ -129,11 +129,11 @@ def test_a_search_that_finds_little_stops_and_says_where(kept):
     page = log_search.search(nowhere, most_read=20)
     assert page.entries == []
     assert page.older is not None
-    rest = log_search.search(nowhere, before=page.older, most_read=20)
-    assert rest == log_search.Page([], None)
+    match = log_search.search(nowhere, before=page.older, most_read=20)
+    assert match == log_search.Page([], None)
 
 
-def test_one_record_by_its_place(kept):
+def test_one_record_by_its_place(log_store_redis):
     setup.get_logger("test").info("event")
     log_store.flush()
     (entry,) = log_search.search(Wanted()).entries
@@ -143,17 +143,17 @@ def test_one_record_by_its_place(kept):
         assert log_search.entry(odd) is None
 
 
-def test_the_store_is_capped(kept, settings):
+def test_the_store_is_capped(log_store_redis, settings):
     store = LogStore(settings.REDIS_URL, 300)
     for number in range(3000):
         store.keep(b'{"event": "%d"}' % number)
     assert store.send()
-    assert 300 <= kept.xlen(log_store.STREAM) < 600
+    assert 300 <= log_store_redis.xlen(log_store.STREAM) < 600
     newest = log_search.search(Wanted(), limit=1).entries[0]
     assert newest.fields["event"] == "2999"
 
 
-def test_a_long_record_is_shortened_and_keeps_what_it_is_found_by(kept):
+def test_a_long_record_is_shortened_and_keeps_what_it_is_found_by(log_store_redis):
     trace = "begin " + "x" * 100_000 + " end"
     setup.get_logger("test").error(
         "failed", request_id="3" * 32, exception=trace, list=["y"] * 9000
@@ -163,19 +163,19 @@ def test_a_long_record_is_shortened_and_keeps_what_it_is_found_by(kept):
     shown = str(record["exception"])
     assert shown.startswith("begin")
     assert shown.endswith("end")
-    ((_, fields),) = kept.xrange(log_store.STREAM)
+    ((_, fields),) = log_store_redis.xrange(log_store.STREAM)
     assert len(fields[b"r"]) < 20_000
 
 
-def test_what_else_is_in_redis_or_broken_does_no_harm(kept):
-    kept.xadd(log_store.STREAM, {"r": "no json"})
-    kept.xadd(log_store.STREAM, {"r": "[1]"})
-    kept.xadd(log_store.STREAM, {"other": "1"})
+def test_what_else_is_in_redis_or_broken_does_no_harm(log_store_redis):
+    log_store_redis.xadd(log_store.STREAM, {"r": "no json"})
+    log_store_redis.xadd(log_store.STREAM, {"r": "[1]"})
+    log_store_redis.xadd(log_store.STREAM, {"other": "1"})
     setup.get_logger("test").info("fine")
     assert [record["event"] for record in search()] == ["fine"]
 
 
-def test_without_redis_nothing_waits_and_what_came_meanwhile_is_kept(kept, settings):
+def test_without_redis_nothing_waits_and_what_came_meanwhile_is_kept(log_store_redis, settings):
     store = LogStore("redis://127.0.0.1:1/0", 100)
     store.keep(b'{"event": "early"}')
     assert not store.send()
@@ -189,7 +189,7 @@ def test_without_redis_nothing_waits_and_what_came_meanwhile_is_kept(kept, setti
     assert search()[0]["event"] == "late"
 
 
-def test_a_store_that_does_not_answer_is_said(kept, settings):
+def test_a_store_that_does_not_answer_is_said(log_store_redis, settings):
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
     with pytest.raises(LogUnavailable):
         log_search.search(Wanted())
@@ -209,14 +209,14 @@ def events(server: redis.Redis) -> list[str]:
     return [json.loads(fields[b"r"])["event"] for _, fields in server.xrange(log_store.STREAM)]
 
 
-def test_a_process_that_ends_sends_what_waits(kept, settings):
+def test_a_process_that_ends_sends_what_waits(log_store_redis, settings):
     run('for n in range(1200): log_store.keep(b\'{"event": "%d"}\' % n)', settings.REDIS_URL)
-    found = events(kept)
-    assert found == [str(n) for n in range(1200)][-len(found) :]
-    assert len(found) >= 1000
+    entries = events(log_store_redis)
+    assert entries == [str(n) for n in range(1200)][-len(entries) :]
+    assert len(entries) >= 1000
 
 
-def test_a_forked_process_sends_its_own_records_once(kept, settings):
+def test_a_forked_process_sends_its_own_records_once(log_store_redis, settings):
     run(
         "import multiprocessing\n"
         "def child():\n"
@@ -226,10 +226,10 @@ def test_a_forked_process_sends_its_own_records_once(kept, settings):
         "process.start(); process.join()",
         settings.REDIS_URL,
     )
-    assert sorted(events(kept)) == ["child", "parent"]
+    assert sorted(events(log_store_redis)) == ["child", "parent"]
 
 
-def test_a_waiting_record_is_sent_without_another_event(kept, settings):
+def test_a_waiting_record_is_sent_without_another_event(log_store_redis, settings):
     process = subprocess.Popen(
         [
             sys.executable,
@@ -243,8 +243,8 @@ def test_a_waiting_record_is_sent_without_another_event(kept, settings):
         stdin=subprocess.PIPE,
     )
     try:
-        found = kept.xread({log_store.STREAM: "0"}, block=30_000)
-        assert found
+        entries = log_store_redis.xread({log_store.STREAM: "0"}, block=30_000)
+        assert entries
     finally:
         process.kill()
         process.wait()

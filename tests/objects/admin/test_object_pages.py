@@ -20,7 +20,7 @@ from objects.definitions import registry
 from objects.service import classes
 from tests.objects.admin.games import GAME, at, make, make_class, stored_object
 from tests.objects.admin.staff import logged_in
-from tests.objects.files.uploads import PNG, kept, stored
+from tests.objects.files.uploads import PNG, stored, stored_names
 from tests.people import log_in, sign_up
 from tests.threads import at_once
 
@@ -44,16 +44,16 @@ def filled(client: Client, address: str) -> dict[str, Any]:
     page = client.get(address).text
     form = page[page.index('name="updatedAt"') - 40 :]
     data: dict[str, Any] = {}
-    for name, rest in _TEXT.findall(form):
-        data[name] = [html.unescape(rest).replace("\n", "\r\n")]
+    for name, remaining in _TEXT.findall(form):
+        data[name] = [html.unescape(remaining).replace("\n", "\r\n")]
     for tag in re.findall(r"<input[^>]*>", form):
-        given = dict(re.findall(r'([\w-]+)="([^"]*)"', tag))
-        is_box = given.get("type") in ("checkbox", "radio")
-        if "name" not in given or given.get("type") == "file":
+        source = dict(re.findall(r'([\w-]+)="([^"]*)"', tag))
+        is_box = source.get("type") in ("checkbox", "radio")
+        if "name" not in source or source.get("type") == "file":
             continue
         if not is_box or "checked" in tag:
-            value = given.get("value", "on" if is_box else "")
-            data.setdefault(given["name"], []).append(html.unescape(value))
+            value = source.get("value", "on" if is_box else "")
+            data.setdefault(source["name"], []).append(html.unescape(value))
     for name, options in _SELECT.findall(form):
         every = re.findall(r'value="([^"]*)"( selected)?', options)
         data.setdefault(name, []).append(next((v for v, sel in every if sel), every[0][0]))
@@ -106,7 +106,7 @@ def test_each_type_is_read_from_its_input(staff):
     stored_now = stored_object(object_id)
     picture = stored_now.pop("picture")
     assert picture["name"].endswith("_my _board_.png")
-    assert picture["name"] in kept()
+    assert picture["name"] in stored_names()
     assert {name: stored_now[name] for name in stored_now if name in FULL or name == "player"} == {
         "title": "one\ntwo",
         "score": 123456789012345678901234567890,

@@ -90,7 +90,7 @@ def test_columns_are_chosen_and_remembered_for_each_class(staff):
 
 def test_the_newest_come_first_and_a_click_sorts(staff):
     ids = [make(score=score) for score in (2, 1, 3)]
-    ages = {one: (stored_object(one)["createdAt"], one) for one in ids}
+    ages = {item: (stored_object(item)["createdAt"], item) for item in ids}
     assert shown_ids(staff.get(GAME)) == sorted(ids, key=ages.__getitem__, reverse=True)
     page = staff.get(GAME, {"order": "score"})
     assert shown_ids(page) == [ids[1], ids[0], ids[2]]
@@ -100,14 +100,14 @@ def test_the_newest_come_first_and_a_click_sorts(staff):
 
 def test_pages_lead_on_and_back(staff):
     ids = [make(score=number) for number in range(120)]
-    seen, page = [], staff.get(GAME, {"order": "score"})
+    observed, page = [], staff.get(GAME, {"order": "score"})
     while True:
-        seen += shown_ids(page)
+        observed += shown_ids(page)
         onwards = re.search(r'rel="next" href="([^"]+)"', page.text)
         if onwards is None:
             break
         page = staff.get(GAME + onwards[1].replace("&amp;", "&"))
-    assert seen == ids
+    assert observed == ids
     back = re.search(r'rel="prev" href="([^"]+)"', page.text)
     assert back is not None
     page = staff.get(GAME + back[1].replace("&amp;", "&"))

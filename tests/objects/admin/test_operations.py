@@ -34,7 +34,7 @@ def main_part(text: str) -> str:
 # -- Logs -----------------------------------------------------------------------------------------
 
 
-def test_the_records_of_a_request_are_found_by_its_id(kept):
+def test_the_records_of_a_request_are_found_by_its_id(log_store_redis):
     log = setup.get_logger("api")
     for number in range(3):
         setup.request_line(f"{number}" * 32, "GET", f"/api/classes/Room{number}", 200, 1.5)
@@ -58,7 +58,7 @@ def test_the_records_of_a_request_are_found_by_its_id(kept):
         assert staff.get(f"/admin/logs/{missing}/").status_code == 404
 
 
-def test_older_records_are_on_the_next_page(kept):
+def test_older_records_are_on_the_next_page(log_store_redis):
     for number in range(130):
         setup.get_logger("test").info(f"event-{number}.")
     store.flush()
@@ -74,7 +74,7 @@ def test_older_records_are_on_the_next_page(kept):
     assert 'rel="next"' not in second
 
 
-def test_what_is_logged_is_text_and_nothing_else(kept):
+def test_what_is_logged_is_text_and_nothing_else(log_store_redis):
     log = setup.get_logger("test")
     log.error(EVIL, path=EVIL, request_id=EVIL, process=EVIL, exception=EVIL, **{EVIL: EVIL})
     setup.request_line("1" * 32, "GET", EVIL, 200, 1.0)
@@ -88,10 +88,10 @@ def test_what_is_logged_is_text_and_nothing_else(kept):
         assert "<script>alert" not in staff.get("/admin/logs/", {name: EVIL}).text
 
 
-def test_odd_records_and_odd_questions_do_no_harm(kept):
-    kept.xadd(store.STREAM, {"r": '{"event": {"a": 1}, "timestamp": 5, "level": []}'})
-    kept.xadd(store.STREAM, {"r": '{"timestamp": "2026-99-99T00:00:00Z"}'})
-    kept.xadd(store.STREAM, {"r": "{}"})
+def test_odd_records_and_odd_questions_do_no_harm(log_store_redis):
+    log_store_redis.xadd(store.STREAM, {"r": '{"event": {"a": 1}, "timestamp": 5, "level": []}'})
+    log_store_redis.xadd(store.STREAM, {"r": '{"timestamp": "2026-99-99T00:00:00Z"}'})
+    log_store_redis.xadd(store.STREAM, {"r": "{}"})
     staff = logged_in(VIEWERS)
     text = staff.get("/admin/logs/").text
     for place in set(re.findall(r'href="/admin/logs/(\d+-\d+)/"', text)):
@@ -153,7 +153,7 @@ def limited(settings):
 
 
 def used(buckets: list[state.Fullness]) -> dict[str, int]:
-    return {" ".join(one.rule.per): one.used for one in buckets}
+    return {" ".join(bucket.rule.per): bucket.used for bucket in buckets}
 
 
 def test_the_fullest_buckets_and_those_of_one_caller(limited):
@@ -164,8 +164,12 @@ def test_the_fullest_buckets_and_those_of_one_caller(limited):
     assert log_in("ann").status == 429
     everything = state.fullest()
     assert everything.complete
-    assert [(one.used, one.rule.count) for one in everything.buckets] == [(4, 4), (3, 3), (1, 3)]
-    assert all(0 < one.more_in <= 610 for one in everything.buckets)
+    assert [(bucket.used, bucket.rule.count) for bucket in everything.buckets] == [
+        (4, 4),
+        (3, 3),
+        (1, 3),
+    ]
+    assert all(0 < bucket.more_in <= 610 for bucket in everything.buckets)
     assert used(state.of_caller(address="127.0.0.1")) == {"ip": 4, "user ip": 0}
     assert used(state.of_caller(account="ANN")) == {"account": 3}
     assert used(state.of_caller(account="zoe")) == {"account": 0}
@@ -179,14 +183,18 @@ def test_the_fullest_buckets_and_those_of_one_caller(limited):
 def test_whose_a_nearly_full_bucket_is_but_not_what_somebody_has_typed(limited):
     for _ in range(3):
         log_in("hunter2", "wrong")
-    named = {" ".join(one.rule.per): one.whose for one in state.fullest().buckets}
+    named = {" ".join(bucket.rule.per): bucket.whose for bucket in state.fullest().buckets}
     assert named == {"account": "", "ip": ""}
     log_in("other", "wrong")
-    named = {" ".join(one.rule.per): one.whose for one in state.fullest().buckets if one.used > 1}
+    named = {
+        " ".join(bucket.rule.per): bucket.whose
+        for bucket in state.fullest().buckets
+        if bucket.used > 1
+    }
     assert named == {"account": "", "ip": "ip 127.0.0.1"}
     assert "ip 127.0.0.1" in logged_in(VIEWERS).get("/admin/limits/").text
-    kept = [limited.get(key) for key in limited.keys("limit-names:*")]
-    assert kept == [b"ip 127.0.0.1"]
+    names = [limited.get(key) for key in limited.keys("limit-names:*")]
+    assert names == [b"ip 127.0.0.1"]
 
 
 def test_looking_counts_nothing_and_counting_begins_anew(limited):
@@ -247,29 +255,29 @@ def test_the_answer_names_the_rule_and_the_way_to_the_role(master):
     make_role(master, "Team", roles=[inner])
     note = service.create(MASTER, "Note", {"ACL": {"role:Team": {"read": True}}}).object_id
     staff = logged_in(VIEWERS)
-    asked = {"class": "Note", "action": "get", "object": note, "caller": "user", "user": "ann"}
-    text = staff.get("/admin/access/", asked).text
+    request = {"class": "Note", "action": "get", "object": note, "caller": "user", "user": "ann"}
+    text = staff.get("/admin/access/", request).text
     assert "Yes, the caller may." in text
     assert "The access list lets role:Team read." in text
     assert "Inner → Team" in text
-    text = staff.get("/admin/access/", {**asked, "action": "update"}).text
+    text = staff.get("/admin/access/", {**request, "action": "update"}).text
     assert "No, the caller may not." in text
     assert "<code>101</code> Object not found." in text
     assert (
         "With some objects"
         in staff.get("/admin/access/", {"class": "Note", "action": "find", "caller": "public"}).text
     )
-    assert "no such user" in staff.get("/admin/access/", {**asked, "user": "zoe"}).text
+    assert "no such user" in staff.get("/admin/access/", {**request, "user": "zoe"}).text
 
 
 def test_what_is_asked_is_text_and_nothing_else():
     staff = logged_in(VIEWERS)
-    asked = {"class": "Note", "action": "get", "object": "1", "caller": "public", "user": ""}
-    for name in asked:
-        assert "<script>alert" not in staff.get("/admin/access/", {**asked, name: EVIL}).text
-    assert staff.get("/admin/access/", {**asked, "object": "\x00", "user": "\x00"}).status_code == (
-        200
-    )
+    request = {"class": "Note", "action": "get", "object": "1", "caller": "public", "user": ""}
+    for name in request:
+        assert "<script>alert" not in staff.get("/admin/access/", {**request, name: EVIL}).text
+    assert staff.get(
+        "/admin/access/", {**request, "object": "\x00", "user": "\x00"}
+    ).status_code == (200)
 
 
 # -- Maintenance mode ------------------------------------------------------------------------------
@@ -283,20 +291,20 @@ def test_administrators_switch_maintenance_mode_and_every_page_says_so():
         assert staff.post("/admin/maintenance/", {"on": "1"}).status_code == 403
     assert maintenance.state() is None
     staff = logged_in(ADMINISTRATORS)
-    told = staff.post("/admin/maintenance/", {"on": "1", "message": f"Back at noon {EVIL}"})
-    assert told.status_code == 302
-    found = maintenance.state()
-    assert found is not None
-    assert (found.message, found.chain_paused) == (f"Back at noon {EVIL}", False)
+    response = staff.post("/admin/maintenance/", {"on": "1", "message": f"Back at noon {EVIL}"})
+    assert response.status_code == 302
+    results = maintenance.state()
+    assert results is not None
+    assert (results.message, results.chain_paused) == (f"Back at noon {EVIL}", False)
     for path in ("/admin/", "/admin/logs/", "/admin/maintenance/", "/admin/people/users/"):
         text = staff.get(path).text
         assert "Maintenance mode is on" in text, path
         assert "Back at noon" in text, path
         assert "<script>alert" not in text, path
     assert staff.post("/admin/maintenance/", {"on": "1", "pause_chain": "1"}).status_code == 302
-    found = maintenance.state()
-    assert found is not None
-    assert found.chain_paused
+    results = maintenance.state()
+    assert results is not None
+    assert results.chain_paused
     assert staff.post("/admin/maintenance/", {"off": "1"}).status_code == 302
     assert maintenance.state() is None
     assert "Maintenance mode is on" not in staff.get("/admin/logs/").text

@@ -64,7 +64,7 @@ def heading(page: Page, text: str) -> None:
     expect(page.get_by_role("heading", level=1).first).to_contain_text(text)
 
 
-def test_from_the_id_of_a_failed_request_to_its_trace(page, kept):
+def test_from_the_id_of_a_failed_request_to_its_trace(page, log_store_redis):
     setup.request_line("0" * 32, "GET", "/api/classes/Room", 200, 2.5)
     try:
         raise RuntimeError(f"the disk is gone {EVIL}")
@@ -258,7 +258,7 @@ def test_who_is_over_a_limit_may_begin_anew(page, settings):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_pages_fit_a_narrow_screen_in_both_schemes(page, ann, kept, scheme):
+def test_pages_fit_a_narrow_screen_in_both_schemes(page, ann, log_store_redis, scheme):
     setup.request_line("1" * 32, "GET", f"/api/{'long' * 60}", 200, 1.0)
     store.flush()
     page.emulate_media(color_scheme=scheme)

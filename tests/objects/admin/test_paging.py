@@ -61,8 +61,8 @@ def test_pages_hold_everything_once_in_the_order_of_the_store(field, size, desce
     sorting = Sorting(field, descending)
     forwards, backwards = walk(sorting, size)
     options = f"{'-' if descending else ''}{field}"
-    whole = find(parse_where({}), parse_order(options), 100)
-    assert [one for page in forwards for one in page] == [row["objectId"] for row in whole]
+    results = find(parse_where({}), parse_order(options), 100)
+    assert [item for page in forwards for item in page] == [row["objectId"] for row in results]
     assert backwards == forwards[:-1]
 
 
@@ -70,16 +70,16 @@ def test_an_explicit_null_is_paged_like_a_missing_value():
     make_class()
     ids = {make(score=None), make(score=None), make(), make(score=1)}
     forwards, _ = walk(Sorting("score"), 1)
-    assert {one for page in forwards for one in page} == ids
+    assert {item for page in forwards for item in page} == ids
 
 
 def test_the_condition_of_the_table_holds_on_every_page():
     make_class()
-    wanted = [make(score=number % 3, title="yes") for number in range(7)]
+    expected = [make(score=number % 3, title="yes") for number in range(7)]
     for number in range(7):
         make(score=number % 3, title="no")
     forwards, backwards = walk(Sorting("score"), 2, {"title": "yes"})
-    assert sorted(one for page in forwards for one in page) == sorted(wanted)
+    assert sorted(item for page in forwards for item in page) == sorted(expected)
     assert backwards == forwards[:-1]
 
 

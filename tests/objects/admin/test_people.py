@@ -24,10 +24,10 @@ from objects.users.accounts.directory import search, standing, user_named
 from objects.users.models import FailedLogins, Identity, SecondFactor
 from objects.users.models import User as StoredUser
 from tests.callers import *  # noqa: F403
+from tests.mailbox import *  # noqa: F403
 from tests.objects.admin.log_records import *  # noqa: F403
 from tests.objects.admin.staff import logged_in
 from tests.people import PASSWORD, User, log_in, make_role, sign_up
-from tests.post import *  # noqa: F403
 from tests.rest import MASTER as MASTER_KEYS
 from tests.rest import Api
 
@@ -292,14 +292,16 @@ def test_in_maintenance_mode_accounts_are_protected_and_not_changed():
         maintenance.off()
 
 
-def test_what_staff_do_is_logged_with_who_it_was_and_without_secrets(ann, kept):
+def test_what_staff_do_is_logged_with_who_it_was_and_without_secrets(ann, log_store_redis):
     staff = logged_in(ADMINISTRATORS)
     staff.post(action(ann, "set-password"), {"password": "a new one", "again": "a new one"})
     staff.post(action(ann, "revoke-all"))
     store.flush()
-    found = log_search.search(Wanted(text="staff write")).entries
-    said = [(one.fields["staff"], one.fields["action"], one.fields["user"]) for one in found]
-    assert said == [
+    entries = log_search.search(Wanted(text="staff write")).entries
+    message = [
+        (entry.fields["staff"], entry.fields["action"], entry.fields["user"]) for entry in entries
+    ]
+    assert message == [
         ("administrators", "revoke-all", ann.user_id),
         ("administrators", "set-password", ann.user_id),
     ]
@@ -319,9 +321,9 @@ def test_roles_their_users_and_the_tree_of_roles_inside(ann, master):
     }
     master.put(f"/roles/{leaf}", {"roles": back})  # a circle
     staff = logged_in(VIEWERS)
-    found = staff.get("/admin/people/roles/", {"q": "Mid"}).text
-    assert "Middle" in found
-    assert "Leaf" not in found
+    results = staff.get("/admin/people/roles/", {"q": "Mid"}).text
+    assert "Middle" in results
+    assert "Leaf" not in results
     text = staff.get(f"/admin/people/roles/{top}/").text
     assert "Leaf" in text
     assert "shown elsewhere" in text
@@ -346,7 +348,7 @@ def test_members_are_taken_in_and_out(ann, master):
 
     def holds() -> set[str]:
         where = {"$relatedTo": {"object": pointer("_Role", role), "key": "users"}}
-        return {one["username"] for one in master.get("/users", where=where).json["results"]}
+        return {result["username"] for result in master.get("/users", where=where).json["results"]}
 
     assert staff.post(path, {"who": "ann@example.org", "add": "1"}).status_code == 302
     assert holds() == {"Ann"}
@@ -373,9 +375,9 @@ def test_installations(master):
     assert ">ios<" in everything
     assert "news" in everything
     assert token not in everything
-    found = staff.get("/admin/people/installations/", {"q": "ONE-TWO"}).text
-    assert "android" in found
-    assert ">ios<" not in found.partition("<tbody>")[2]
+    text = staff.get("/admin/people/installations/", {"q": "ONE-TWO"}).text
+    assert "android" in text
+    assert ">ios<" not in text.partition("<tbody>")[2]
 
 
 # -- What people have written themselves -----------------------------------------------------------

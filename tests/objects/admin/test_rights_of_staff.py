@@ -99,9 +99,9 @@ def _count() -> int:
 
 
 def test_this_file_knows_every_page_of_a_class():
-    known = {*READ, *FORMS, *CLASS_READ, *CLASS_FORMS, *WRITES, *CLASS_WRITES}
+    existing = {*READ, *FORMS, *CLASS_READ, *CLASS_FORMS, *WRITES, *CLASS_WRITES}
     pages = {name for name, page in model_admin._pages.items() if page.route.startswith("data/")}
-    assert pages == {f"data_{name}" for name in known}
+    assert pages == {f"data_{name}" for name in existing}
 
 
 def test_a_viewer_reads_everything_and_finds_no_forms_that_write(game):
@@ -142,8 +142,10 @@ def test_classes_are_changed_by_administrators_only(game, name, group):
 @pytest.mark.parametrize("name", WRITES)
 def test_each_write_of_an_object_takes_its_own_permission(game, name):
     path, action, values = WRITES[name]
-    others = [f"{one}_storedobject" for one in ("add", "change", "delete") if one != action]
-    client = with_permissions("view_storedobject", *others)
+    other_permissions = [
+        f"{item}_storedobject" for item in ("add", "change", "delete") if item != action
+    ]
+    client = with_permissions("view_storedobject", *other_permissions)
     before = state(game)
     assert client.post(GAME + path.format(id=game), body(values, game)).status_code == 403
     assert state(game) == before

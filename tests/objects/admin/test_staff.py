@@ -38,13 +38,13 @@ def test_the_first_staff_user_gets_the_password_of_the_setting(
 ):
     settings.DATA_DIR = tmp_path
     monkeypatch.setenv("ADMIN_PASSWORD", "a rather long one")
-    said = StringIO()
-    call_command("prepare", stdout=said)
+    message = StringIO()
+    call_command("prepare", stdout=message)
     user = get_user_model().objects.get(username="admin")
     assert user.is_superuser
     assert user.check_password("a rather long one")
-    assert "ADMIN_PASSWORD has the password" in said.getvalue()
-    assert "rather" not in said.getvalue()
+    assert "ADMIN_PASSWORD has the password" in message.getvalue()
+    assert "rather" not in message.getvalue()
     assert list(tmp_path.iterdir()) == []
 
 

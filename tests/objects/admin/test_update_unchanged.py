@@ -1,4 +1,4 @@
-"""Changing an object only if it is still what somebody has seen."""
+"""Changing an object only if it is still what the editor has seen."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ def test_it_is_an_update_for_those_who_may_write(people):
 
 def test_nothing_happens_if_it_has_changed(people):
     object_id, owner, *_ = people
-    seen = stored_object(object_id)["updatedAt"]
+    updated_at = stored_object(object_id)["updatedAt"]
     service.update(MASTER, "Game", object_id, {"score": 1})
-    assert change(owner, object_id, "b", seen) is None
+    assert change(owner, object_id, "b", updated_at) is None
     assert change(owner, object_id, "b", "nonsense") is None
     assert stored_object(object_id)["title"] == "a"
 
@@ -64,9 +64,9 @@ def test_who_may_not_write_isn_t_told_whether_it_has_changed(people):
 
 def test_classes_with_rules_follow_them():
     ann = sign_up("ann")
-    seen = service.get(MASTER, "_User", ann.user_id).updated_at
+    updated_at = service.get(MASTER, "_User", ann.user_id).updated_at
     body = {"password": "another good one"}
-    assert service.update_unchanged(MASTER, "_User", ann.user_id, body, seen) is not None
+    assert service.update_unchanged(MASTER, "_User", ann.user_id, body, updated_at) is not None
 
 
 @pytest.mark.parametrize("object_id", ["missing123", "<b>", ""])

@@ -1,4 +1,4 @@
-"""Whoever writes, and however: what is committed is told, once."""
+"""Each committed write is captured once, for every kind of writer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from functions.runtime.registry import registry
 from objects import service
 from tests.catalogue.models import Book
 from tests.chain.test_storing import MANY, NETWORK, row
-from tests.objects.changes.told import Watch, everything, fields, kinds, told
+from tests.objects.changes.recorder import Watch, everything, fields, kinds, recorded
 from tests.people import PASSWORD, log_in, make_role, sign_up, with_token
 from tests.rest import CLIENT, Api
 
@@ -43,8 +43,8 @@ def test_a_change_has_the_object_before_and_after(watch: Watch, master: Api) -> 
     assert created.after.object()["score"] == 1
     assert created.after.json() == updated.before.json()
     assert updated.after.object() == deleted.before.object() == stored
-    assert {one.object_id for one in (created, updated, deleted)} == {game}
-    assert {one.table.class_name for one in (created, updated, deleted)} == {"Game"}
+    assert {item.object_id for item in (created, updated, deleted)} == {game}
+    assert {item.table.class_name for item in (created, updated, deleted)} == {"Game"}
     assert created.at <= updated.at <= deleted.at
     assert everything(reader) == []
 
@@ -74,10 +74,10 @@ def test_a_batch_and_a_transaction_are_told_object_by_object(watch: Watch, maste
     reader = watch("Game", "Late")
     requests = [{"method": "POST", "path": "/api/classes/Game", "body": {"n": n}} for n in range(3)]
     assert master.post("/batch", {"requests": requests}).status == 200
-    assert told(reader) == [(None, {"n": n}) for n in range(3)]
+    assert recorded(reader) == [(None, {"n": n}) for n in range(3)]
     requests[1] = {"method": "POST", "path": "/api/classes/Game", "body": {"n": "no number"}}
     assert master.post("/batch", {"requests": requests, "transaction": True}).status == 400
-    assert told(reader) == []
+    assert recorded(reader) == []
     requests[1] = {"method": "POST", "path": "/api/classes/Late", "body": {"n": "first"}}
     assert master.post("/batch", {"requests": requests, "transaction": True}).status == 200
     assert kinds(reader) == [("Game", "create"), ("Late", "create"), ("Game", "create")]
@@ -95,7 +95,7 @@ def test_what_is_rolled_back_is_never_told(watch: Watch, master: Api) -> None:
             master.put(f"/classes/Game/{game}", {"n": 3})
             transaction.set_rollback(True)
         master.put(f"/classes/Game/{game}", {"n": 4})
-    assert told(reader) == [({"n": 1}, {"n": 4})]
+    assert recorded(reader) == [({"n": 1}, {"n": 4})]
 
 
 def test_nothing_is_told_of_classes_that_nobody_wants(watch: Watch, master: Api) -> None:
@@ -115,7 +115,7 @@ def test_a_class_may_be_wanted_before_it_is_there(watch: Watch, master: Api) -> 
     assert master.delete("/purge/Later").status == 200
     assert master.delete("/schemas/Later").status == 200
     master.make("Later", m="other")
-    assert [(one.table.class_name, fields(one.after)) for one in everything(reader)] == [
+    assert [(item.table.class_name, fields(item.after)) for item in everything(reader)] == [
         ("Later", {"m": "other"})
     ]
 
@@ -138,7 +138,7 @@ def test_purging_a_class_is_told_for_each_object(
         master.make(class_name, n=n)
     reader = watch(class_name)
     assert master.delete(f"/purge/{class_name}").status == 200
-    assert sorted(before["n"] for before, after in told(reader)) == [0, 1, 2]
+    assert sorted(before["n"] for before, after in recorded(reader)) == [0, 1, 2]
     assert master.get(f"/classes/{class_name}").json == {"results": []}
 
 
@@ -191,12 +191,12 @@ def test_an_event_that_leaves_the_chain_is_gone_and_may_come_back(
     with transaction.atomic():
         storing.remove_events(NETWORK, 99, after_seq=len(events))
     left = everything(reader)
-    assert {one.object_id for one in left} == {one.object_id for one in came}
-    assert all(one.before is not None and one.after is None for one in left)
+    assert {item.object_id for item in left} == {item.object_id for item in came}
+    assert all(item.before is not None and item.after is None for item in left)
     store(2 * len(events))
     back = everything(reader)
-    assert {one.object_id for one in back} == {one.object_id for one in came}
-    assert all(one.before is None and one.after is not None for one in back)
+    assert {item.object_id for item in back} == {item.object_id for item in came}
+    assert all(item.before is None and item.after is not None for item in back)
 
 
 def test_history_that_is_read_later_is_told_too(watch: Watch) -> None:
@@ -213,7 +213,7 @@ def test_columns_of_the_service_s_own_are_no_change(watch: Watch, master: Api) -
     Transaction.objects.filter(pk=sent).update(missing_checks=3)
     assert everything(reader) == []
     Transaction.objects.filter(pk=sent).update(attempts=1)
-    assert [after["attempts"] for _, after in told(reader)] == [1]
+    assert [after["attempts"] for _, after in recorded(reader)] == [1]
 
 
 def test_long_texts_and_many_objects_arrive_whole(watch: Watch, master: Api) -> None:
@@ -221,7 +221,7 @@ def test_long_texts_and_many_objects_arrive_whole(watch: Watch, master: Api) -> 
     text = 'ä\\"\n' * 300_000
     game = master.make("Game", text=text)
     master.put(f"/classes/Game/{game}", {"n": 1})
-    assert told(reader) == [(None, {"text": text}), ({"text": text}, {"text": text, "n": 1})]
+    assert recorded(reader) == [(None, {"text": text}), ({"text": text}, {"text": text, "n": 1})]
     make = partial(service.create, MASTER, "Game")
     with transaction.atomic():
         for n in range(30):
@@ -233,7 +233,7 @@ def test_long_texts_and_many_objects_arrive_whole(watch: Watch, master: Api) -> 
             " generate_series(1, 2500) n WHERE object_id = %s ORDER BY n",
             [game],
         )
-    assert [after["n"] for _, after in told(reader)] == [*range(30), *range(1, 2501)]
+    assert [after["n"] for _, after in recorded(reader)] == [*range(30), *range(1, 2501)]
 
 
 def test_functions_imports_and_staff_are_told_like_everybody_else(
@@ -250,7 +250,7 @@ def test_functions_imports_and_staff_are_told_like_everybody_else(
     rows = tmp_path / "rows.ndjson"
     rows.write_text('{"by": "import"}\n{"by": "import"}\n')
     call_command("import_objects", "Thing", str(rows), stdout=io.StringIO())
-    by = [after["by"] for _, after in told(reader)]
+    by = [after["by"] for _, after in recorded(reader)]
     assert by == ["function", "import", "import"]
     thing = master.results("Thing", order="createdAt")[0]["objectId"]
     staff = Client()
@@ -258,4 +258,4 @@ def test_functions_imports_and_staff_are_told_like_everybody_else(
     assert (
         staff.post(f"/admin/data/Thing/o/{thing}/delete/", {"confirmed": "yes"}).status_code == 302
     )
-    assert told(reader) == [({"by": "function"}, None)]
+    assert recorded(reader) == [({"by": "function"}, None)]

@@ -1,12 +1,12 @@
-"""Who has missed a change is told so, and what has been there for a while is removed."""
+"""Readers that missed changes notice it, and old changes are removed."""
 
 from __future__ import annotations
 
 import pytest
 
 from objects.changes import WANTED_FOR
-from tests.objects.changes.beside import age_of_marks, sql, uncommitted
-from tests.objects.changes.told import Watch, everything, told
+from tests.objects.changes.concurrent_writes import age_of_marks, sql, uncommitted
+from tests.objects.changes.recorder import Watch, everything, recorded
 from tests.rest import Api
 
 
@@ -18,7 +18,7 @@ def test_a_reader_that_was_suspended_is_told_that_it_has_missed_something(
     master.make("Game", n=1)
     everything(reader, gap={"Game"})
     master.make("Game", n=2)
-    assert told(reader) == [(None, {"n": 2})]
+    assert recorded(reader) == [(None, {"n": 2})]
 
 
 def test_another_reader_may_have_begun_anew_what_ran_out(watch: Watch, master: Api) -> None:
@@ -45,7 +45,7 @@ def test_a_crash_of_the_server_is_a_gap(watch: Watch, master: Api) -> None:
     sql("TRUNCATE objects_interest, objects_change, objects_change_trim")
     everything(reader, gap={"Game"})
     master.make("Game", n=2)
-    assert told(reader) == [(None, {"n": 2})]
+    assert recorded(reader) == [(None, {"n": 2})]
 
 
 def test_what_has_been_there_for_a_while_is_removed_and_who_reads_in_time_misses_nothing(
@@ -67,7 +67,7 @@ def test_what_has_been_there_for_a_while_is_removed_and_who_reads_in_time_misses
         reader.trim()
         assert sql("SELECT count(*) FROM objects_change") == [(0,)]
         commit()
-    assert [after["n"] for _, after in told(reader)] == ["long"]
+    assert [after["n"] for _, after in recorded(reader)] == ["long"]
     everything(slow, gap={"Game"})
     age_of_marks(61)
     reader.trim()

@@ -1,4 +1,4 @@
-"""Each committed change is read once, whatever goes on around it."""
+"""Each committed change is read once, under all concurrency."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from backend.kernel.errors import ServiceUnavailable
 from objects.changes import Reader
 from objects.changes.reader import _LOOK as LOOK
 from objects.database import maintenance
-from tests.objects.changes.beside import age_of_marks, elsewhere, sql, uncommitted, until
-from tests.objects.changes.told import Watch, everything, told
+from tests.objects.changes.concurrent_writes import age_of_marks, elsewhere, sql, uncommitted, until
+from tests.objects.changes.recorder import Watch, everything, recorded
 from tests.other_process import database_url
 from tests.people import sign_up
 from tests.rest import MASTER, Api
@@ -29,12 +29,12 @@ def test_what_is_committed_late_is_read_then_and_holds_nobody_up(watch: Watch, m
     reader = watch("Game")
     with uncommitted(lambda: master.make("Game", n="late")) as commit:
         master.make("Game", n="early")
-        assert told(reader) == [(None, {"n": "early"})]
+        assert recorded(reader) == [(None, {"n": "early"})]
         master.make("Game", n="also early")
-        assert told(reader) == [(None, {"n": "also early"})]
+        assert recorded(reader) == [(None, {"n": "also early"})]
         commit()
-    assert told(reader) == [(None, {"n": "late"})]
-    assert told(reader) == []
+    assert recorded(reader) == [(None, {"n": "late"})]
+    assert recorded(reader) == []
 
 
 def test_every_reader_has_everything_once(watch: Watch, master: Api) -> None:
@@ -42,10 +42,10 @@ def test_every_reader_has_everything_once(watch: Watch, master: Api) -> None:
     master.make("Game", n=1)
     second = watch("Game")
     master.make("Game", n=2)
-    assert [after["n"] for _, after in told(first)] == [1, 2]
-    assert [after["n"] for _, after in told(second)] == [2]
+    assert [after["n"] for _, after in recorded(first)] == [1, 2]
+    assert [after["n"] for _, after in recorded(second)] == [2]
     master.make("Game", n=3)
-    assert told(second) == told(first) == [(None, {"n": 3})]
+    assert recorded(second) == recorded(first) == [(None, {"n": 3})]
 
 
 def test_a_look_beside_much_that_was_read_goes_along_indexes_and_alone(
@@ -59,10 +59,10 @@ def test_a_look_beside_much_that_was_read_goes_along_indexes_and_alone(
     )
     sql("ANALYZE objects_change")
     reader = watch("Game")
-    assert told(reader) == []
+    assert recorded(reader) == []
     names = "'{Game}'::text[]"
-    asked = ("'{}'", "'{}'", "'3'", "'{}'", names, "'1000'")
-    plan = "\n".join(row[0] for row in sql("EXPLAIN " + LOOK.replace("%s", "{}").format(*asked)))
+    request = ("'{}'", "'{}'", "'3'", "'{}'", names, "'1000'")
+    plan = "\n".join(row[0] for row in sql("EXPLAIN " + LOOK.replace("%s", "{}").format(*request)))
     assert "Gather" not in plan
     assert "Seq Scan" not in plan
 
@@ -83,7 +83,7 @@ def test_a_reading_whose_connection_is_lost_is_repeated_whole(
         other.execute("SELECT pg_terminate_backend(%s, 10000)", (pid,))
         with pytest.raises(ServiceUnavailable):
             reading.result(20)
-    assert told(reader) == [(None, {"n": 1})]
+    assert recorded(reader) == [(None, {"n": 1})]
 
 
 def test_who_began_to_write_before_a_class_was_wanted_is_waited_for(db: None, master: Api) -> None:
@@ -125,7 +125,7 @@ def test_a_class_that_is_being_made_is_waited_for_too(db: None, master: Api) -> 
         commit()
     everything(reader, gap={"Unborn"})
     master.make("Unborn", n=2)
-    assert told(reader) == [(None, {"n": 2})]
+    assert recorded(reader) == [(None, {"n": 2})]
 
 
 def test_ends_of_sessions_come_before_much_else(watch: Watch, master: Api) -> None:
@@ -145,7 +145,7 @@ def test_ends_of_sessions_come_before_much_else(watch: Watch, master: Api) -> No
         assert ann.post("/logout").status == 200
         commit()
     first = reader.read().changes
-    assert [(one.table.class_name, one.after) for one in first if one.after is None] == [
+    assert [(item.table.class_name, item.after) for item in first if item.after is None] == [
         ("_Session", None)
     ]
     assert len(first) + len(everything(reader)) == 1501
@@ -160,7 +160,7 @@ def test_more_than_can_be_kept_in_mind_is_a_gap(watch: Watch, master: Api) -> No
     )
     assert everything(reader, gap={"Game"}) == []
     master.make("Game", n=2)
-    assert told(reader) == [(None, {"n": 2})]
+    assert recorded(reader) == [(None, {"n": 2})]
 
 
 # -- Where it works -------------------------------------------------------------------------------
@@ -226,7 +226,7 @@ def test_under_concurrent_writers_each_change_is_read_once_and_follows_the_one_b
     watch: Watch, master: Api
 ) -> None:
     """Writers change the same few objects, in transactions of several changes, some rolled back
-    and some of them long; two readers, one of which begins anew now and then."""
+    and some of them long; two readers, one of which restarts now and then."""
     from random import Random
 
     class_name, objects = "Counter", 6
@@ -242,8 +242,8 @@ def test_under_concurrent_writers_each_change_is_read_once_and_follows_the_one_b
                 fails = random.random() < 0.25
                 chosen = sorted(random.sample(ids, random.randint(1, 3)))
                 with transaction.atomic():
-                    for one in chosen:
-                        path = f"/classes/{class_name}/{one}"
+                    for item in chosen:
+                        path = f"/classes/{class_name}/{item}"
                         body = {"n": {"__op": "Increment", "amount": 1}, "by": f"{number}/{turn}"}
                         assert api.put(path, body).status == 200
                     if random.random() < 0.2:
@@ -257,35 +257,35 @@ def test_under_concurrent_writers_each_change_is_read_once_and_follows_the_one_b
         finally:
             connections.close_all()
 
-    def read(one: Reader) -> list[Any]:
-        found = []
+    def read(entry: Reader) -> list[Any]:
+        observed = []
         try:
             while True:
                 was_over = over.is_set()
-                batch = one.read()
+                batch = entry.read()
                 assert not batch.gap
-                found += batch.changes
+                observed += batch.changes
                 if not batch.changes:
                     if was_over:
-                        return found
-                    pause = one.sleep()
+                        return observed
+                    pause = entry.sleep()
                     over.wait(min(pause, 0.01))
         finally:
             connections.close_all()
 
     with ThreadPoolExecutor(_WRITERS + 2) as pool:
-        readings = [pool.submit(read, one) for one in (reader, other)]
+        readings = [pool.submit(read, element) for element in (reader, other)]
         writings = [pool.submit(write, number) for number in range(_WRITERS)]
-        committed = sum(one.result(120) for one in writings)
+        committed = sum(element.result(120) for element in writings)
         over.set()
-        first, second = (one.result(60) for one in readings)
-    for found in (first, second):
-        assert len(found) == committed
+        first, second = (element.result(60) for element in readings)
+    for results in (first, second):
+        assert len(results) == committed
         last = dict.fromkeys(ids, 0)
-        for change in found:
+        for change in results:
             assert change.after is not None
             before = change.before.object()["n"] if change.before else None
             assert last.get(change.object_id) == before
             last[change.object_id] = change.after.object()["n"]
-        for one, number in last.items():
-            assert Api(MASTER).get(f"/classes/{class_name}/{one}").json["n"] == number
+        for element, number in last.items():
+            assert Api(MASTER).get(f"/classes/{class_name}/{element}").json["n"] == number

@@ -1,4 +1,4 @@
-"""Readers that sleep are woken up, and nobody else pays for it."""
+"""Sleeping readers are woken up, at no cost for others."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import psycopg
 
 from objects.changes import Reader
-from tests.objects.changes.beside import uncommitted
-from tests.objects.changes.told import Watch, everything
+from tests.objects.changes.concurrent_writes import uncommitted
+from tests.objects.changes.recorder import Watch, everything
 from tests.other_process import database_url
 from tests.rest import Api
 

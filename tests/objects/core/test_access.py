@@ -88,7 +88,7 @@ entities = st.sampled_from(["*", "u1", "u2", "role:A", "role:B b"])
 def test_an_access_list_lets_in_those_whom_it_names(wire, caller):
     acl = parse_acl(wire)
     granted = {
-        entity: {name: True for name, given in entry.items() if given}
+        entity: {name: True for name, value in entry.items() if value}
         for entity, entry in wire.items()
     }
     assert acl.to_wire() == {entity: entry for entity, entry in granted.items() if entry}

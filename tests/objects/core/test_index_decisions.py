@@ -28,7 +28,7 @@ ROWS = 100_000
 
 
 def fields(costs, rows=ROWS, existing=(), refused=()):
-    return [one.fields for one in suggestions(SCHEMA, rows, costs, existing, refused)]
+    return [suggestion.fields for suggestion in suggestions(SCHEMA, rows, costs, existing, refused)]
 
 
 def test_the_shape_that_costs_most_comes_first():
@@ -62,9 +62,9 @@ def test_what_is_there_or_was_in_vain_is_not_suggested():
 
 
 def test_the_next_candidate_follows_one_that_was_in_vain():
-    one = Shape((("level", "range"),), (("rank", False),))
-    assert fields({one: BUSY}) == [(("rank", 1),)]
-    assert fields({one: BUSY}, refused=[(("rank", 1),)]) == [(("level", 1),)]
+    item = Shape((("level", "range"),), (("rank", False),))
+    assert fields({item: BUSY}) == [(("rank", 1),)]
+    assert fields({item: BUSY}, refused=[(("rank", 1),)]) == [(("level", 1),)]
 
 
 def test_equality_has_to_be_slower_because_an_index_may_serve_it_already():

@@ -152,12 +152,12 @@ def test_an_object_is_found_or_not(where, fields, expected):
 class Known:
     """A lookup over a few objects."""
 
-    def __init__(self, found: Sequence[dict[str, Any]], members: Mapping[Any, Any]) -> None:
-        self._found, self._members = found, members
+    def __init__(self, results: Sequence[dict[str, Any]], members: Mapping[Any, Any]) -> None:
+        self._found, self._members = results, members
 
     def find(self, query: SubQuery) -> Sequence[dict[str, Any]]:
         holds = predicate(query.where)
-        return [one for one in self._found if holds(one)]
+        return [item for item in self._found if holds(item)]
 
     def members(self, class_name: str | None, object_id: str, key: str) -> Collection[Json]:
         return self._members.get((class_name, object_id, key), ())
@@ -233,9 +233,9 @@ def test_without_a_lookup_other_classes_are_empty():
     ],
 )
 def test_an_acl_says_who_finds_an_object(acl, ids, reads, writes):
-    one = obj() if acl is None else obj(ACL=acl)
-    assert matches(ReadableBy(frozenset(ids)), one) is reads
-    assert matches(WritableBy(frozenset(ids)), one) is writes
+    item = obj() if acl is None else obj(ACL=acl)
+    assert matches(ReadableBy(frozenset(ids)), item) is reads
+    assert matches(WritableBy(frozenset(ids)), item) is writes
 
 
 def test_ids_everything_and_nothing():
@@ -255,9 +255,9 @@ def test_text_with_stemming_is_left_to_the_database():
 def in_order(order: str, *values: Any) -> list[str]:
     objects = []
     for number, value in enumerate(values):
-        one = {"objectId": f"o{number}"}
-        objects.append(one if value is MISSING else one | {"a": value})
-    return [one["objectId"] for one in sorted_objects(objects, parse_order(order))]
+        item = {"objectId": f"o{number}"}
+        objects.append(item if value is MISSING else item | {"a": value})
+    return [item["objectId"] for item in sorted_objects(objects, parse_order(order))]
 
 
 MISSING = object()
@@ -296,9 +296,12 @@ def test_the_nearest_come_first_unless_an_order_is_asked_for():
 
     objects = [obj(a=place(5)) | {"objectId": "far"}, obj(a=place(1)) | {"objectId": "near"}]
     query = parse_where({"a": {"$nearSphere": place(0)}})
-    assert [one["objectId"] for one in sorted_objects(objects, (), query)] == ["near", "far"]
+    assert [sorted_object["objectId"] for sorted_object in sorted_objects(objects, (), query)] == [
+        "near",
+        "far",
+    ]
     ordered = sorted_objects(objects, parse_order("objectId"), query)
-    assert [one["objectId"] for one in ordered] == ["far", "near"]
+    assert [sorted_object["objectId"] for sorted_object in ordered] == ["far", "near"]
 
 
 @pytest.mark.parametrize("constraint", ["$in", "$nin", "$all", "$containedBy"])
@@ -306,9 +309,9 @@ def test_long_lists_are_compared_without_taking_the_product_of_their_lengths(con
     """Live queries are matched between everybody's messages."""
     size = MAX_ALL_VALUES if constraint == "$all" else 3000
     values: list[Json] = [{"n": number} for number in range(size)]
-    found = predicate(parse_where({"a": {constraint: values}}))
+    results = predicate(parse_where({"a": {constraint: values}}))
     long_one = obj(a=[*reversed(values)])
     began = process_time()
-    assert found(long_one) is (constraint != "$nin")
+    assert results(long_one) is (constraint != "$nin")
     assert not predicate(parse_where({"a": {"$in": [-1, *values]}}))(obj(a=[{"n": -1}] * 3000))
     assert process_time() - began < 1.5

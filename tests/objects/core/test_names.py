@@ -93,7 +93,7 @@ def test_a_long_or_unprintable_text_is_shortened_in_messages():
 def test_ids_made_in_bulk_are_like_others(count):
     ids = names.new_object_ids(count)
     assert len(set(ids)) == len(ids) == count
-    assert all(re.fullmatch("[A-Za-z0-9]{10}", one) for one in ids)
+    assert all(re.fullmatch("[A-Za-z0-9]{10}", item) for item in ids)
     if count == 5000:
         # Each of the 62 letters about 806 times.
         shares = Counter("".join(ids)).values()

@@ -43,9 +43,9 @@ def test_plain_values_replace_and_unnamed_fields_stay():
 
 def test_a_write_leaves_the_object_that_it_was_given_as_it_was():
     before = {"a": {"b": {"c": [1]}}, "l": [1]}
-    kept = copy.deepcopy(before)
+    names = copy.deepcopy(before)
     updated(before, {"a.b.c.0": op("Increment", amount=1), "l": op("Add", objects=[2])})
-    assert before == kept
+    assert before == names
 
 
 def test_increment_adds_exactly_and_starts_at_zero():

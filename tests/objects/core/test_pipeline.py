@@ -13,15 +13,10 @@ from backend.kernel.errors import (
     ServiceError,
 )
 from objects.core.pipeline.expressions import Call, Field, Literal
-from objects.core.pipeline.stages import (
-    Group,
-    Limit,
-    Lookup,
-    Match,
-    Sort,
-    SortKey,
-    parse_aggregation,
-)
+from objects.core.pipeline.parser import parse_aggregation
+from objects.core.pipeline.stages.groups import Group
+from objects.core.pipeline.stages.joins import Lookup
+from objects.core.pipeline.stages.selection import Limit, Match, Sort, SortKey
 from objects.core.query.predicate import matches
 from objects.core.query.tree import AllOf, Compare, Equals, Everything
 from objects.core.values import pointer
@@ -36,8 +31,8 @@ def stages_of(pipeline):
 
 def results(pipeline, objects, others=()):
     documents = [document_of(obj) for obj in objects]
-    found = run(stages_of(pipeline), documents, matches, lambda _name: others)
-    return [result_of(document) for document in found]
+    output = run(stages_of(pipeline), documents, matches, lambda _name: others)
+    return [result_of(document) for document in output]
 
 
 # --- forms ---------------------------------------------------------------------------------------
@@ -54,15 +49,15 @@ def test_a_pipeline_comes_as_an_array_as_one_object_or_as_parameters():
 
 
 def test_distinct_values_are_asked_for_by_a_field_and_a_constraint():
-    asked = parse_aggregation({"distinct": "a.b", "where": {"_id": "x"}})
-    assert asked.distinct == ("a", "b")
-    assert asked.where == Equals(("objectId",), "x")
+    pipeline = parse_aggregation({"distinct": "a.b", "where": {"_id": "x"}})
+    assert pipeline.distinct == ("a", "b")
+    assert pipeline.where == Equals(("objectId",), "x")
     assert parse_aggregation({"distinct": "_id"}).distinct == ("objectId",)
     assert parse_aggregation({"distinct": "a"}).where == Everything()
 
 
 def test_id_and_timestamps_have_the_names_of_mongodb_too():
-    found = stages_of(
+    stages = stages_of(
         [
             {"$match": {"_created_at": {"$gt": {"$date": "2020-01-01"}}, "$or": [{"_id": "x"}]}},
             {"$sort": {"_updated_at": -1, "_id": 1}},
@@ -70,10 +65,10 @@ def test_id_and_timestamps_have_the_names_of_mongodb_too():
         ]
     )
     after = {"__type": "Date", "iso": "2020-01-01T00:00:00.000Z"}
-    assert isinstance(found[0].query, AllOf)
-    assert found[0].query.parts[0] == Compare(("createdAt",), "gt", after)
-    assert found[1] == Sort((SortKey(("updatedAt",), True), SortKey(("objectId",))))
-    assert found[2] == Group(Field(("createdAt",)), ())
+    assert isinstance(stages[0].query, AllOf)
+    assert stages[0].query.parts[0] == Compare(("createdAt",), "gt", after)
+    assert stages[1] == Sort((SortKey(("updatedAt",), True), SortKey(("objectId",))))
+    assert stages[2] == Group(Field(("createdAt",)), ())
 
 
 def test_constants_are_recognised():
@@ -271,14 +266,14 @@ def test_grouping_counting_and_sorting():
 
 def test_sums_are_exact_and_means_are_doubles():
     objects = [{"objectId": str(i), "n": n} for i, n in enumerate([0.1, 0.2, 2**50, "x", None])]
-    [found] = results(
+    [result] = results(
         [{"$match": {"n": {"$lt": 1}}}, {"$group": {"_id": None, "s": {"$sum": "$n"}}}], objects
     )
-    assert found["s"] == 0.3
-    [found] = results(
+    assert result["s"] == 0.3
+    [result] = results(
         [{"$skip": 2}, {"$group": {"_id": 1, "s": {"$sum": "$n"}, "m": {"$avg": "$n"}}}], objects
     )
-    assert found == {"objectId": 1, "s": 2**50, "m": 2**50}
+    assert result == {"objectId": 1, "s": 2**50, "m": 2**50}
 
 
 def test_unwinding_repeats_the_document():
@@ -294,9 +289,9 @@ def test_unwinding_repeats_the_document():
 def test_a_pointer_is_looked_up_by_its_id():
     players = [{"objectId": "p", "game": pointer("Game", "a")}, {"objectId": "q"}]
     lookup = {"from": "Player", "localField": "_id", "foreignField": "game", "as": "players"}
-    found = results([{"$lookup": lookup}, {"$project": {"players.objectId": 1}}], GAMES, players)
-    assert found[0] == {"objectId": "a", "players": [{"objectId": "p"}]}
-    assert found[1] == {"objectId": "b", "players": []}
+    observed = results([{"$lookup": lookup}, {"$project": {"players.objectId": 1}}], GAMES, players)
+    assert observed[0] == {"objectId": "a", "players": [{"objectId": "p"}]}
+    assert observed[1] == {"objectId": "b", "players": []}
     lookup = {"from": "Game", "localField": "game", "foreignField": "_id", "as": "game"}
-    found = results([{"$lookup": lookup}, {"$unwind": "$game"}], players, GAMES)
-    assert [document["game"]["n"] for document in found] == [1]
+    observed = results([{"$lookup": lookup}, {"$unwind": "$game"}], players, GAMES)
+    assert [document["game"]["n"] for document in observed] == [1]

@@ -12,7 +12,7 @@ from backend.kernel.errors import InvalidQuery
 from objects.core.regex.patterns import compile_regex
 
 
-def found(pattern: str, text: str, options: str = "") -> bool:
+def matches(pattern: str, text: str, options: str = "") -> bool:
     return compile_regex(pattern, options).found_in(text)
 
 
@@ -75,7 +75,7 @@ def found(pattern: str, text: str, options: str = "") -> bool:
     ],
 )
 def test_a_pattern_is_found_or_not(pattern, options, text, expected):
-    assert found(pattern, text, options) is expected
+    assert matches(pattern, text, options) is expected
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_the_fixed_letters_at_the_start_are_known(pattern, prefix, literal):
 @pytest.mark.parametrize("pattern", ["(a+)+$", "(a|a)*b", "(.*)*x", "(a?){99}a{99}"])
 def test_patterns_that_hang_other_engines_are_matched(pattern):
     # With backtracking this test would not end.
-    assert found(pattern, "a" * 20_000 + "!x") is (pattern not in ("(a+)+$", "(a|a)*b"))
+    assert matches(pattern, "a" * 20_000 + "!x") is (pattern not in ("(a+)+$", "(a|a)*b"))
 
 
 pieces = st.sampled_from(
@@ -175,4 +175,4 @@ def test_the_meaning_is_that_of_pythons_engine_where_the_spelling_is_the_same(
     spelled = pattern if "m" in options else pattern.replace("$", "\\Z")
     expected = re.compile(spelled, flags)
     for text in texts:
-        assert found(pattern, text, options) is (expected.search(text) is not None)
+        assert matches(pattern, text, options) is (expected.search(text) is not None)

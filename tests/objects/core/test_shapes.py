@@ -46,9 +46,9 @@ DATE = {"__type": "Date", "iso": "2024-01-01T00:00:00.000Z"}
 
 
 def shape(where: Any, order: str = "createdAt") -> Shape:
-    found = shape_of(parse_where(where), parse_order(order), SCHEMA)
-    assert found is not None
-    return found
+    results = shape_of(parse_where(where), parse_order(order), SCHEMA)
+    assert results is not None
+    return results
 
 
 # -- Shapes ---------------------------------------------------------------------------------------
@@ -91,8 +91,8 @@ def test_a_shape_says_how_each_field_is_asked_for(where, conditions):
 def test_access_lists_are_no_part_of_a_shape_and_ids_are_equality():
     where = all_of(parse_where({"rank": 1}), ReadableBy(frozenset({"*"})))
     assert shape_of(where, (), SCHEMA) == Shape((("rank", "equality"),))
-    found = shape_of(OneOfIds(frozenset({"a"})), (), SCHEMA)
-    assert found == Shape((("objectId", "equality"),))
+    results = shape_of(OneOfIds(frozenset({"a"})), (), SCHEMA)
+    assert results == Shape((("objectId", "equality"),))
 
 
 def test_the_order_is_a_part_of_the_shape_unless_no_index_has_it():
@@ -191,8 +191,8 @@ def test_a_shape_has_the_index_that_serves_it(where, order, fields):
 
 @given(_shapes)
 def test_candidates_can_be_built_and_none_is_part_of_an_earlier_one(one):
-    found = candidates(one, SCHEMA)
-    for place, fields in enumerate(found):
+    results = candidates(one, SCHEMA)
+    for place, fields in enumerate(results):
         names = [name for name, _ in fields]
         assert 1 <= len(names) <= MAX_INDEX_FIELDS
         assert len(set(names)) == len(names)
@@ -203,7 +203,7 @@ def test_candidates_can_be_built_and_none_is_part_of_an_earlier_one(one):
                 assert kind == "GeoPoint"
             else:
                 assert kind in ("String", "Number", "Boolean", "Date", "Pointer")
-        assert not any(is_part_of(fields, earlier) for earlier in found[:place])
+        assert not any(is_part_of(fields, earlier) for earlier in results[:place])
 
 
 @given(_shapes)

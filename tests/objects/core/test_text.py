@@ -7,7 +7,7 @@ import pytest
 from objects.core.query.text import Search, configuration, fold_accents, found_in, read_term
 
 
-def found(term: str, *texts: str, case: bool = False, accents: bool = False) -> bool:
+def matches(term: str, *texts: str, case: bool = False, accents: bool = False) -> bool:
     return found_in(texts, read_term(term), case_sensitive=case, diacritic_sensitive=accents)
 
 
@@ -44,18 +44,18 @@ def test_a_term_is_taken_apart(term, search):
     ],
 )
 def test_words_phrases_and_negations(term, text, expected):
-    assert found(term, text) is expected
+    assert matches(term, text) is expected
 
 
 def test_case_and_accents_count_when_asked_for():
-    assert not found("coffee", "Coffee", case=True)
-    assert found("Coffee", "Coffee", case=True)
-    assert not found("cafe", "café", accents=True)
-    assert found("CAFÉ", "café", accents=True)
+    assert not matches("coffee", "Coffee", case=True)
+    assert matches("Coffee", "Coffee", case=True)
+    assert not matches("cafe", "café", accents=True)
+    assert matches("CAFÉ", "café", accents=True)
 
 
 def test_all_texts_of_an_object_are_searched():
-    assert found("tea", "coffee", "tea")
+    assert matches("tea", "coffee", "tea")
 
 
 def test_accents_are_combining_marks():

@@ -43,13 +43,15 @@ def test_equality_is_symmetric_and_agrees_with_the_frozen_form(a, b):
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_a_number_keeps_the_decimal_that_its_shortest_spelling_names(number):
-    kept = normalise(number, "n")
-    assert number_key(kept) == Decimal(repr(number))
-    assert isinstance(kept, int) == (Decimal(repr(number)) % 1 == 0 if abs(number) < 1e20 else True)
+    normalised = normalise(number, "n")
+    assert number_key(normalised) == Decimal(repr(number))
+    assert isinstance(normalised, int) == (
+        Decimal(repr(number)) % 1 == 0 if abs(number) < 1e20 else True
+    )
 
 
 @pytest.mark.parametrize(
-    ("number", "kept"),
+    ("number", "stored"),
     [
         (1.0, 1),
         (-0.0, 0),
@@ -60,10 +62,10 @@ def test_a_number_keeps_the_decimal_that_its_shortest_spelling_names(number):
         (5e-324, 5e-324),
     ],
 )
-def test_whole_numbers_are_integers_and_big_ones_are_exact(number, kept):
+def test_whole_numbers_are_integers_and_big_ones_are_exact(number, stored):
     result = normalise(number, "n")
-    assert result == kept
-    assert type(result) is type(kept)
+    assert result == stored
+    assert type(result) is type(stored)
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf, 10**1000, -(10**1000)])
@@ -120,7 +122,7 @@ def test_an_error_names_the_place_inside_the_value():
 
 
 @pytest.mark.parametrize(
-    ("sent", "kept"),
+    ("sent", "stored"),
     [
         ("2020-01-31", "2020-01-31T00:00:00.000Z"),
         ("2020-01-31T12:30Z", "2020-01-31T12:30:00.000Z"),
@@ -133,9 +135,9 @@ def test_an_error_names_the_place_inside_the_value():
         ("0033-01-01T00:00:00.000Z", "0033-01-01T00:00:00.000Z"),
     ],
 )
-def test_dates_are_kept_in_utc_with_milliseconds(sent, kept):
-    assert normalise({"__type": "Date", "iso": sent}, "f") == {"__type": "Date", "iso": kept}
-    assert normalise_date(kept) == kept
+def test_dates_are_kept_in_utc_with_milliseconds(sent, stored):
+    assert normalise({"__type": "Date", "iso": sent}, "f") == {"__type": "Date", "iso": stored}
+    assert normalise_date(stored) == stored
 
 
 @pytest.mark.parametrize(
@@ -154,9 +156,9 @@ def test_an_invalid_date_is_refused(iso):
 @given(st.datetimes())
 def test_every_moment_survives(moment):
     iso = moment.isoformat()
-    kept = normalise_date(iso)
-    assert normalise_date(kept) == kept
-    assert kept == moment.isoformat(timespec="milliseconds") + "Z"
+    stored = normalise_date(iso)
+    assert normalise_date(stored) == stored
+    assert stored == moment.isoformat(timespec="milliseconds") + "Z"
 
 
 @pytest.mark.parametrize(
@@ -211,9 +213,9 @@ def test_a_typed_value_that_is_none_is_refused(value):
 
 def test_a_polygon_is_closed_and_its_numbers_are_canonical():
     sent = {"__type": "Polygon", "coordinates": [[0, 0], [0.0, 1], [1, 1.5]]}
-    kept = {"__type": "Polygon", "coordinates": [[0, 0], [0, 1], [1, 1.5], [0, 0]]}
-    assert normalise(sent, "f") == kept
-    assert normalise(kept, "f") == kept
+    stored = {"__type": "Polygon", "coordinates": [[0, 0], [0, 1], [1, 1.5], [0, 0]]}
+    assert normalise(sent, "f") == stored
+    assert normalise(stored, "f") == stored
 
 
 def test_bytes_and_files_keep_what_belongs_to_them():
@@ -266,10 +268,10 @@ def test_equality_tells_booleans_from_numbers_and_compares_numbers_as_decimals()
 @given(json_values | st.dictionaries(st.just("__type"), st.text(max_size=5)))
 def test_whatever_is_sent_is_kept_or_refused_with_an_error_that_clients_know(value):
     try:
-        kept = normalise(value, "f")
+        normalised = normalise(value, "f")
     except (IncorrectType, InvalidKeyName, InvalidNestedKey, InvalidJSON):
         return
-    json.dumps(kept, allow_nan=False).encode()
+    json.dumps(normalised, allow_nan=False).encode()
 
 
 def test_angles_too_small_to_compute_with_are_zero():

@@ -32,7 +32,7 @@ def test_the_list_shows_files_and_no_way_to_change_them(staff):
 
 
 def test_files_are_found_by_the_beginning_of_their_name(staff):
-    one, other = stored("a.png"), stored("b.png")
-    page = staff.get("/admin/objects/storedfile/", {"q": one[:12]})
-    assert one in page.text
+    item, other = stored("a.png"), stored("b.png")
+    page = staff.get("/admin/objects/storedfile/", {"q": item[:12]})
+    assert item in page.text
     assert other not in page.text

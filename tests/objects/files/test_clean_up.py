@@ -15,7 +15,7 @@ from objects import service
 from objects.files.models import StoredFile
 from objects.files.orphans import remove_unused, unused_files
 from objects.files.tasks import clean_files
-from tests.objects.files.uploads import file_path, kept, send, stored
+from tests.objects.files.uploads import file_path, send, stored, stored_names
 from tests.people import sign_up
 
 pytestmark = pytest.mark.django_db
@@ -23,10 +23,10 @@ pytestmark = pytest.mark.django_db
 
 def old(name: str = "a.txt", hours: float = 48) -> str:
     """A stored file of some age."""
-    given = stored(name, b"content")
+    value = stored(name, b"content")
     moment = datetime.now(UTC) - timedelta(hours=hours)
-    StoredFile.objects.filter(name=given).update(created_at=moment)
-    return given
+    StoredFile.objects.filter(name=value).update(created_at=moment)
+    return value
 
 
 def file(name: str) -> dict[str, str]:
@@ -34,8 +34,8 @@ def file(name: str) -> dict[str, str]:
 
 
 def unused() -> set[str]:
-    with unused_files() as found:
-        return {one.name for one in found}
+    with unused_files() as results:
+        return {unused_file.name for unused_file in results}
 
 
 def run(*arguments: str) -> tuple[str, str]:
@@ -76,24 +76,24 @@ def test_columns_of_models_refer_too(master):
 
 
 def test_a_file_that_is_replaced_or_whose_object_is_gone_is_unused(master):
-    one, two, three = old(), old(), old()
-    replaced = master.make("Photo", file=file(one))
+    item, two, three = old(), old(), old()
+    replaced = master.make("Photo", file=file(item))
     gone = master.make("Photo", file=file(two))
     kept_one = master.make("Photo", file=file(three))
     assert unused() == set()
     master.put(f"/classes/Photo/{replaced}", {"file": {"__op": "Delete"}})
     master.delete(f"/classes/Photo/{gone}")
-    assert unused() == {one, two}
+    assert unused() == {item, two}
     master.delete(f"/classes/Photo/{kept_one}")
     master.call("DELETE", "/schemas/Photo")
-    assert unused() == {one, two, three}
+    assert unused() == {item, two, three}
 
 
 def test_young_files_are_left_alone():
     young, middle, aged = stored("a.txt"), old(hours=23.9), old(hours=24.1)
     assert unused() == {aged}
-    with unused_files(timedelta(hours=2)) as found:
-        assert {one.name for one in found} == {middle, aged}
+    with unused_files(timedelta(hours=2)) as results:
+        assert {unused_file.name for unused_file in results} == {middle, aged}
     assert young not in unused()
 
 
@@ -109,14 +109,14 @@ def test_a_dry_run_lists_and_removes_nothing(master):
     out, errors = run()
     assert out == f"{forgotten}\t7\n"
     assert errors == "1 file that nothing refers to, 7 bytes. --delete removes them.\n"
-    assert kept() == {used, forgotten}
+    assert stored_names() == {used, forgotten}
 
 
 def test_delete_removes_what_nothing_refers_to(master):
     used, forgotten, other = old(), old(), old()
     master.make("Photo", file=file(used))
     assert run("--delete") == ("", "2 files removed, 14 bytes\n")
-    assert kept() == {used}
+    assert stored_names() == {used}
     assert not StoredFile.objects.filter(name__in=(forgotten, other)).exists()
     assert send("GET", file_path(used)).status == 200
     assert run("--delete") == ("", "0 files removed, 0 bytes\n")
@@ -126,10 +126,10 @@ def test_the_task_does_the_same_where_the_setting_is_on(master, settings):
     used, other = old(), old()
     master.make("Photo", file=file(used))
     clean_files()
-    assert kept() == {used, other}
+    assert stored_names() == {used, other}
     settings.SERVICE = {**settings.SERVICE, "FILE_CLEAN_UP": True}
     clean_files()
-    assert kept() == {used}
+    assert stored_names() == {used}
 
 
 def test_rows_without_bytes_are_removed_too(tmp_path):
@@ -149,7 +149,7 @@ def test_the_age_is_an_option():
 
 
 class Reminding(FileSystemStorage):
-    """Somebody refers to a file while others are removed."""
+    """A file is referenced while others are removed."""
 
     referred: str = ""
 
@@ -165,7 +165,7 @@ def test_what_is_referred_to_while_others_are_removed_is_kept(settings, tmp_path
     chosen["files"]["BACKEND"] = "tests.objects.files.test_clean_up.Reminding"
     settings.STORAGES = chosen
     assert remove_unused(at_once=1).files == 1
-    assert kept() == {second}
+    assert stored_names() == {second}
 
 
 def test_a_file_that_cant_be_removed_is_told_and_kept_in_mind(tmp_path):
@@ -177,7 +177,7 @@ def test_a_file_that_cant_be_removed_is_told_and_kept_in_mind(tmp_path):
     with pytest.raises(CommandError, match="1 file couldn't be removed"):
         run("--delete")
     assert [row.name for row in StoredFile.objects.all()] == [stuck]
-    assert fine not in kept()
+    assert fine not in stored_names()
 
 
 def test_any_number_of_files_is_found():

@@ -15,10 +15,10 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def read(expression: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """What an expression about ``tests.areas.files`` gives with these variables, as JSON."""
+    """The value of an expression on ``tests.setting_areas.files``, as JSON."""
     code = (
         "import json; from pathlib import Path;"
-        "from tests.areas import files as file_settings;"
+        "from tests.setting_areas import files as file_settings;"
         f"print(json.dumps({expression}, default=str))"
     )
     return subprocess.run(
@@ -36,16 +36,16 @@ def values(**variables: str) -> Any:
 
 
 def test_lists_are_read_in_any_spelling():
-    found = values(FILE_EXTENSIONS_ALLOWED="PNG, .jpg", FILE_URL_DOMAINS="CDN.example.org")
-    assert found["FILE_EXTENSIONS_ALLOWED"] == ["png", "jpg"]
-    assert found["FILE_URL_DOMAINS"] == ["cdn.example.org"]
-    assert "svg" in found["FILE_EXTENSIONS_DENIED"]
-    assert found["FILE_UPLOAD_PUBLIC"] is False
+    results = values(FILE_EXTENSIONS_ALLOWED="PNG, .jpg", FILE_URL_DOMAINS="CDN.example.org")
+    assert results["FILE_EXTENSIONS_ALLOWED"] == ["png", "jpg"]
+    assert results["FILE_URL_DOMAINS"] == ["cdn.example.org"]
+    assert "svg" in results["FILE_EXTENSIONS_DENIED"]
+    assert results["FILE_UPLOAD_PUBLIC"] is False
 
 
 def test_files_are_below_the_data_folder_unless_told_otherwise():
-    found = json.loads(read("file_settings.storage(Path('/data'))").stdout)
-    assert found["OPTIONS"]["location"] == "/data/files"
+    document = json.loads(read("file_settings.storage(Path('/data'))").stdout)
+    assert document["OPTIONS"]["location"] == "/data/files"
 
 
 @pytest.mark.parametrize(

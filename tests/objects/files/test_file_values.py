@@ -44,9 +44,9 @@ def test_a_url_of_the_client_s_choice_is_never_stored(master, url):
         f"/classes/Photo/{object_id}", {"list": {"__op": "Add", "objects": [file(name, url)]}}
     )
     master.put(f"/classes/Photo/{object_id}", {"box.inside": file(name, url)})
-    kept = master.get(f"/classes/Photo/{object_id}").json
+    body = master.get(f"/classes/Photo/{object_id}").json
     shown = file(name, file_url(name))
-    assert (kept["image"], kept["list"], kept["box"]) == (shown, [shown], {"inside": shown})
+    assert (body["image"], body["list"], body["box"]) == (shown, [shown], {"inside": shown})
 
 
 def test_hosts_that_a_setting_names_may_be_referred_to(master, settings):
@@ -77,14 +77,14 @@ def test_a_url_is_the_one_of_today_wherever_objects_are_read(master, settings):
     master.make("Album", cover={"__type": "Pointer", "className": "Photo", "objectId": object_id})
     settings.SERVICE = {**settings.SERVICE, "PUBLIC_URL": "https://new.example.org"}
     shown = file(name, f"https://new.example.org/api/files/test-app/{name.replace(' ', '%20')}")
-    for found in (
+    for results in (
         master.get(f"/classes/Photo/{object_id}").json,
         master.results("Photo", where={"image": file(name)})[0],
         master.results("Photo", keys="image,box")[0],
         master.results("Album", include="cover")[0]["cover"],
     ):
-        assert found["image"] == shown
-        assert found["box"] == {"text": box["text"], "deep": [shown]}
+        assert results["image"] == shown
+        assert results["box"] == {"text": box["text"], "deep": [shown]}
 
 
 def test_a_trusted_url_stays_as_it_is(master, settings):

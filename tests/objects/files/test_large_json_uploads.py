@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from tests.objects.files.uploads import file_path, kept, send
+from tests.objects.files.uploads import file_path, send, stored_names
 
 pytestmark = pytest.mark.django_db
 
@@ -55,7 +55,7 @@ def test_a_long_json_with_anything_but_one_file_is_refused(
     members: dict[str, object], error: tuple[int, int]
 ) -> None:
     assert send("POST", "/files/a.bin", json.dumps(members).encode()).error == error
-    assert not kept()
+    assert not stored_names()
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_long_json_with_anything_but_one_file_is_refused(
 )
 def test_a_long_body_that_is_no_json_is_refused(body: bytes, error: tuple[int, int]) -> None:
     assert send("POST", "/files/a.bin", body).error == error
-    assert not kept()
+    assert not stored_names()
 
 
 def test_a_file_written_twice_is_refused() -> None:

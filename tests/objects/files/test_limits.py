@@ -1,4 +1,4 @@
-"""The limit of size, which holds while an upload comes, whatever its Content-Length says."""
+"""The limit of size, which holds while an upload comes, regardless of its Content-Length."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from objects.files.models import StoredFile
 from objects.files.uploads import sweep
-from tests.objects.files.uploads import file_path, kept, send, upload
+from tests.objects.files.uploads import file_path, send, stored_names, upload
 
 pytestmark = pytest.mark.django_db
 
@@ -68,7 +68,7 @@ def test_one_byte_more_is_413_and_nothing_stays():
         send("POST", "/files/a.bin", as_json(content), length=None),
     ):
         assert answer.error == (413, 129)
-    assert not kept()
+    assert not stored_names()
     assert not StoredFile.objects.exists()
 
 
@@ -94,14 +94,14 @@ def test_an_endless_body_is_read_no_further_than_the_limit():
         )
         assert answer.error in ((413, 129), (400, 130))
         assert body.taken < 2 * LIMIT + 2 * 65536
-    assert not kept()
+    assert not stored_names()
 
 
 def test_a_body_that_ends_before_its_announced_length_is_refused():
     assert upload("a.bin", b"x" * 10, length=11).error == (400, 130)
     assert upload("a.bin", form(b"x"), MULTIPART, length=10_000).error == (400, 130)
     assert send("POST", "/files/a.bin", as_json(b"x"), length=10_000).error == (400, 130)
-    assert not kept()
+    assert not stored_names()
 
 
 def test_what_is_behind_the_announced_length_isnt_read():
@@ -112,7 +112,7 @@ def test_what_is_behind_the_announced_length_isnt_read():
 @pytest.mark.parametrize("length", ["-1", "x", "1e3", "٣", "+5", "0x5"])
 def test_a_length_that_isnt_a_number_is_refused(length):
     assert upload("a.bin", b"x" * 10, length=length).status == 400
-    assert not kept()
+    assert not stored_names()
 
 
 def test_a_connection_that_breaks_off_leaves_nothing():
@@ -126,7 +126,7 @@ def test_a_connection_that_breaks_off_leaves_nothing():
             return b"x" * size
 
     assert upload("a.bin", Broken(), length=LIMIT).error == (400, 130)
-    assert not kept()
+    assert not stored_names()
 
 
 def test_leftovers_of_killed_processes_are_swept(tmp_path):

@@ -15,7 +15,7 @@ from moto.server import ThreadedMotoServer
 from objects.files.delivery import content_headers
 from objects.files.models import StoredFile
 from tests.objects.files.test_file_settings import read
-from tests.objects.files.uploads import file_path, kept, send, stored, upload
+from tests.objects.files.uploads import file_path, send, stored, stored_names, upload
 from tests.rest import MASTER
 
 pytestmark = pytest.mark.django_db
@@ -74,17 +74,17 @@ def test_a_file_goes_in_and_comes_out(bucket, content):
     assert bucket.Object(keys(bucket)[0]).content_type == "text/plain"
     got = send("GET", file_path(name))
     assert (got.status, got.body) == (200, content)
-    assert kept() == set()
+    assert stored_names() == set()
 
 
 def test_an_object_of_the_bucket_is_inert_without_the_service(bucket):
     stored("a.js", b"alert(1)", "text/javascript")
     stored("a.png", b"not markup")
-    found = {item.key[-4:]: item.Object() for item in bucket.objects.all()}
-    assert found["a.js"].content_type == "application/octet-stream"
-    assert found["a.js"].content_disposition == 'attachment; filename="a.js"'
-    assert found[".png"].content_type == "image/png"
-    assert found[".png"].content_disposition == 'inline; filename="a.png"'
+    results = {item.key[-4:]: item.Object() for item in bucket.objects.all()}
+    assert results["a.js"].content_type == "application/octet-stream"
+    assert results["a.js"].content_disposition == 'attachment; filename="a.js"'
+    assert results[".png"].content_type == "image/png"
+    assert results[".png"].content_disposition == 'inline; filename="a.png"'
 
 
 @pytest.mark.parametrize("name", ["a.js", "a.html", "a.png", "a.gz"])
@@ -101,8 +101,8 @@ def test_files_from_the_bucket_have_the_headers_of_all_files(name, settings):
 
 def test_only_the_range_that_is_asked_for_is_fetched(bucket):
     name = stored("a.bin", BIG)
-    for asked, part in (("0-0", BIG[:1]), ("5000000-5000009", BIG[5_000_000:5_000_010])):
-        got = send("GET", file_path(name), headers={"Range": f"bytes={asked}"})
+    for range_header, part in (("0-0", BIG[:1]), ("5000000-5000009", BIG[5_000_000:5_000_010])):
+        got = send("GET", file_path(name), headers={"Range": f"bytes={range_header}"})
         assert (got.status, got.body) == (206, part)
     got = send("GET", file_path(name), headers={"Range": "bytes=-3"})
     assert got.body == BIG[-3:]
@@ -135,4 +135,4 @@ def test_a_bucket_that_isnt_there_is_an_error_without_its_name(bucket, settings)
     assert answer.error == (400, 130)
     assert b"elsewhere" not in answer.body
     assert not StoredFile.objects.exists()
-    assert kept() == set()
+    assert stored_names() == set()

@@ -23,7 +23,7 @@ from objects.files.orphans import remove_unused
 from objects.tasks import remove_expired
 from tests.objects.admin.staff import logged_in
 from tests.objects.files.test_limits import MULTIPART, form
-from tests.objects.files.uploads import file_path, kept, send, stored, upload
+from tests.objects.files.uploads import file_path, send, stored, stored_names, upload
 from tests.people import User, sign_up
 from tests.rest import CLIENT, MASTER, READ_ONLY
 from tests.threads import at_once
@@ -66,7 +66,7 @@ def put(user: User, content: bytes = ROOM) -> str:
 
 def assert_full(headers: dict[str, str], content: bytes = ROOM, limit: int = QUOTA) -> None:
     """No way to upload has room for so much, and nothing of it stays."""
-    before = kept()
+    before = stored_names()
     in_json: dict[str, Any] = {
         "_ApplicationId": "test-app",
         "_JavaScriptKey": "test-javascript-key",
@@ -84,7 +84,7 @@ def assert_full(headers: dict[str, str], content: bytes = ROOM, limit: int = QUO
         assert answer.json["error"] == (
             f"The storage quota of {limit} bytes has no room for this file."
         )
-    assert kept() == before
+    assert stored_names() == before
 
 
 def test_an_upload_that_doesnt_fit_is_refused_and_names_the_limit(ann, bob):
@@ -152,7 +152,7 @@ def test_uploads_at_the_same_time_never_pass_together(ann):
     answers = at_once([partial(upload, "a.txt", ROOM, headers=ann.headers) for _ in range(8)])
     assert sorted(answer.status for answer in answers) == [201] * 2 + [400] * 6
     assert used(ann) == 800
-    assert len(kept()) == 2
+    assert len(stored_names()) == 2
 
 
 def test_removing_a_file_frees_its_room(ann):
@@ -228,7 +228,7 @@ def test_a_process_that_dies_while_it_stores_leaves_no_quota_in_use(ann, setting
         upload("a.txt", ROOM, headers=ann.headers)
     living(settings)
     (name,) = StoredFile.objects.values_list("name", flat=True)
-    # It may still be running, so the room is taken, but nobody gets half a file.
+    # It may still be running, so the room is taken, but no reader gets half a file.
     assert used(ann) == 400
     assert send("GET", file_path(name)).error == (404, 101)
     remove_expired()
@@ -237,7 +237,7 @@ def test_a_process_that_dies_while_it_stores_leaves_no_quota_in_use(ann, setting
     remove_expired()
     assert used(ann) == 0
     assert not StoredFile.objects.exists()
-    assert name not in kept()
+    assert name not in stored_names()
 
 
 def test_a_process_that_dies_while_it_removes_leaves_no_quota_in_use(ann, settings):
@@ -281,7 +281,7 @@ def test_an_upload_that_takes_longer_than_its_row_may_wait_is_refused(ann, setti
     settings.STORAGES = {**settings.STORAGES, "files": {**files, "BACKEND": backend}}
     assert upload("a.txt", ROOM, headers=ann.headers).error == (400, 130)
     assert not StoredFile.objects.exists()
-    assert not kept()
+    assert not stored_names()
 
 
 SlowStorage: type[FileSystemStorage]

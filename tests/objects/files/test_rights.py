@@ -20,7 +20,7 @@ from backend.kernel.principal import READ_ONLY_MASTER, Authority, Principal
 from backend.settings.conf import service_settings
 from objects.files import service
 from objects.files.uploads import Upload
-from tests.objects.files.uploads import PNG, Sent, file_path, kept, send, stored, upload
+from tests.objects.files.uploads import PNG, Sent, file_path, send, stored, stored_names, upload
 from tests.people import make_role, sign_up
 from tests.rest import APPLICATION, CLIENT, MASTER, READ_ONLY
 
@@ -54,7 +54,7 @@ def test_the_public_may_not_upload_unless_a_setting_says_so(settings):
     answer = upload("a.png", headers=CLIENT)
     assert answer.error == (400, 130)
     assert answer.json["error"] == "File upload by public is disabled."
-    assert not kept()
+    assert not stored_names()
     settings.SERVICE = {**settings.SERVICE, "FILE_UPLOAD_PUBLIC": True}
     assert upload("a.png", headers=CLIENT).status == 201
 
@@ -87,15 +87,15 @@ def test_anonymous_users_may_not_upload_unless_a_setting_says_so(master, setting
 
 
 def test_a_user_uploads_with_a_session_token_in_json(ann):
-    said = {
+    message = {
         "_ApplicationId": "test-app",
         "_JavaScriptKey": "test-javascript-key",
         "_SessionToken": ann.token,
         "_ContentType": "text/plain",
         "base64": "aGVsbG8=",
     }
-    assert send("POST", "/files/hello.txt", json.dumps(said).encode()).status == 201
-    wrong = json.dumps({**said, "_SessionToken": "r:nobody"}).encode()
+    assert send("POST", "/files/hello.txt", json.dumps(message).encode()).status == 201
+    wrong = json.dumps({**message, "_SessionToken": "r:nobody"}).encode()
     assert send("POST", "/files/hello.txt", wrong).error == (400, 209)
 
 
@@ -112,8 +112,8 @@ def test_rights_are_asked_before_the_body_is_read():
 def test_the_read_only_master_key_uploads_and_removes_nothing():
     name = stored("a.png")
     assert upload("a.png", headers=READ_ONLY).error == (400, 119)
-    said = {"_ApplicationId": "test-app", "_MasterKey": "test-read-only-key", "base64": "QQ=="}
-    assert send("POST", "/files/a.png", json.dumps(said).encode()).error == (400, 119)
+    message = {"_ApplicationId": "test-app", "_MasterKey": "test-read-only-key", "base64": "QQ=="}
+    assert send("POST", "/files/a.png", json.dumps(message).encode()).error == (400, 119)
     assert send("DELETE", f"/files/{name}", headers=READ_ONLY).error == (400, 119)
     assert send("GET", file_path(name)).body == PNG
 
@@ -265,9 +265,9 @@ def test_only_who_may_read_gets_a_link(ann, bob):
 def test_metadata_are_for_callers_with_a_key_who_may_read():
     notes = {"X-Svc-File-Metadata": '{"camera": "x"}', "X-Svc-File-Tags": '{"year": "2026"}'}
     answer = upload("a.png", headers={**MASTER, **notes})
-    known = details(answer.json["name"], CLIENT).json
-    assert known.pop("createdAt").endswith("Z")
-    assert known == {
+    body = details(answer.json["name"], CLIENT).json
+    assert body.pop("createdAt").endswith("Z")
+    assert body == {
         **answer.json,
         "size": len(PNG),
         "contentType": "image/png",
@@ -288,16 +288,16 @@ def test_the_master_key_removes_a_file(ann):
     answer = send("DELETE", f"/files/{name}", headers=MASTER)
     assert (answer.status, answer.json) == (200, {})
     assert send("GET", file_path(name)).error == (404, 101)
-    assert not kept()
+    assert not stored_names()
 
 
 def test_removing_in_the_way_of_the_sdks():
-    said = {"_method": "DELETE", "_ApplicationId": "test-app", "_MasterKey": "test-master-key"}
+    message = {"_method": "DELETE", "_ApplicationId": "test-app", "_MasterKey": "test-master-key"}
     name = stored("a.png")
-    assert send("POST", f"/files/{name}", json.dumps(said).encode()).status == 200
+    assert send("POST", f"/files/{name}", json.dumps(message).encode()).status == 200
     name = stored("a.png")
-    said["_MasterKey"] = "test-read-only-key"
-    assert send("POST", f"/files/{name}", json.dumps(said).encode()).error == (400, 119)
+    message["_MasterKey"] = "test-read-only-key"
+    assert send("POST", f"/files/{name}", json.dumps(message).encode()).error == (400, 119)
     assert send("GET", file_path(name)).status == 200
 
 
@@ -319,4 +319,4 @@ def test_a_storage_that_fails_is_told_by_code_153(tmp_path):
 def test_a_storage_that_cant_store_is_told_by_code_130_and_nothing_stays(tmp_path):
     (tmp_path / "files").write_text("in the way")
     assert upload("a.png").error == (400, 130)
-    assert kept() == set()
+    assert stored_names() == set()

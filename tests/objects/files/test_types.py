@@ -15,7 +15,7 @@ import pytest
 
 from backend.settings.conf import DEFAULTS
 from objects.files.markup import markup
-from tests.objects.files.uploads import PNG, file_path, kept, send, stored, upload
+from tests.objects.files.uploads import PNG, file_path, send, stored, stored_names, upload
 from tests.rest import MASTER
 
 pytestmark = pytest.mark.django_db
@@ -28,18 +28,18 @@ def refused(name: str, content: bytes = b"text", content_type: str = "") -> bool
     import base64
 
     raw = upload(name, content, content_type)
-    said = {
+    message = {
         "_ApplicationId": "test-app",
         "_MasterKey": "test-master-key",
         "_ContentType": content_type,
         "base64": base64.b64encode(content).decode(),
     }
-    as_json = send("POST", f"/files/{name}", json.dumps(said).encode())
+    as_json = send("POST", f"/files/{name}", json.dumps(message).encode())
     assert raw.status == as_json.status, (raw.body, as_json.body)
     if raw.status == 201:
         return False
     assert raw.error == as_json.error == (400, 130)
-    assert not kept()
+    assert not stored_names()
     return True
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from backend.settings.conf import service_settings
 from objects.files.models import StoredFile
-from tests.objects.files.uploads import PNG, file_path, kept, send, stored, upload
+from tests.objects.files.uploads import PNG, file_path, send, stored, stored_names, upload
 from tests.rest import APPLICATION, CLIENT, MASTER
 
 pytestmark = pytest.mark.django_db
@@ -50,13 +50,13 @@ def test_json_with_a_header_for_the_application_is_a_file_like_any_other():
 
 @pytest.mark.parametrize("content_type", ["text/plain", "application/json", ""])
 def test_the_json_form_of_the_sdks_holds_file_type_and_notes(content_type):
-    said = {
+    message = {
         **CREDENTIALS,
         "base64": base64.b64encode(PNG).decode(),
         "_ContentType": "image/png",
         "fileData": {"metadata": {"by": "me"}, "tags": {"kind": "logo"}},
     }
-    answer = send("POST", "/files/logo", json.dumps(said).encode(), content_type=content_type)
+    answer = send("POST", "/files/logo", json.dumps(message).encode(), content_type=content_type)
     assert answer.status == 201, answer.body
     row = StoredFile.objects.get(name=answer.json["name"])
     assert (row.metadata, row.tags, row.size) == ({"by": "me"}, {"kind": "logo"}, len(PNG))
@@ -92,7 +92,7 @@ def test_what_isnt_base64_is_refused(value):
     answer = send("POST", "/files/a.bin", body)
     assert answer.status == 400
     assert answer.json["code"] in (107, 130)
-    assert not kept()
+    assert not stored_names()
 
 
 @pytest.mark.parametrize("body", [b"", b"not json", b"\xff\xfe", b"[1]", b"{", b'{"a":' * 5000])
@@ -134,7 +134,7 @@ def test_a_form_holds_the_file_and_its_notes():
 )  # fmt: skip
 def test_a_form_without_exactly_one_file_is_refused(body, content_type):
     assert upload("a.txt", body, content_type).error == (400, 130)
-    assert not kept()
+    assert not stored_names()
 
 
 def test_notes_of_a_raw_upload_come_in_headers():
@@ -163,7 +163,7 @@ def test_notes_of_a_raw_upload_come_in_headers():
 def test_odd_notes_are_refused_and_nothing_is_kept(notes, code):
     body = json.dumps({**CREDENTIALS, "base64": "QQ==", "fileData": notes}).encode()
     assert send("POST", "/files/a.txt", body).error == (400, code)
-    assert not kept()
+    assert not stored_names()
 
 
 @pytest.mark.parametrize(
@@ -185,13 +185,13 @@ def test_odd_notes_are_refused_and_nothing_is_kept(notes, code):
 def test_a_name_that_isnt_one_is_refused(name):
     answer = upload(name)
     assert answer.error == (400, 122)
-    assert not kept()
+    assert not stored_names()
 
 
 @pytest.mark.parametrize("name", ["a\nb", "a\x00b"])
 def test_a_name_with_control_characters_is_refused_with_its_path(name):
     assert upload(name).error == (400, 105)
-    assert not kept()
+    assert not stored_names()
 
 
 @pytest.mark.parametrize("path", ["/files", "/files/"])
@@ -204,23 +204,23 @@ def test_a_name_is_needed(path):
 @pytest.mark.parametrize("name", ["a/b", "../a", "a/../../b", "metadata/x/y/z"])
 def test_no_route_leads_into_folders(name):
     assert upload(name).status in (400, 404, 405)
-    assert not kept()
+    assert not stored_names()
 
 
 @pytest.mark.parametrize(
     "name", ["file", "_", "a b.txt", "a@b~c-d.tar.gz", "a" * 128, "1", "a.b.c"]
 )
 def test_names_of_all_kinds_work(name):
-    given = stored(name, b"some bytes")
-    assert given[33:] == name
-    got = send("GET", file_path(given))
+    value = stored(name, b"some bytes")
+    assert value[33:] == name
+    got = send("GET", file_path(value))
     assert (got.status, got.body) == (200, b"some bytes")
 
 
 def test_two_files_of_one_name_are_two_files():
-    one, two = stored("a.txt", b"1"), stored("a.txt", b"2")
-    assert one != two
-    assert send("GET", file_path(one)).body == b"1"
+    item, two = stored("a.txt", b"1"), stored("a.txt", b"2")
+    assert item != two
+    assert send("GET", file_path(item)).body == b"1"
 
 
 def test_an_empty_file_is_refused():
@@ -228,7 +228,7 @@ def test_an_empty_file_is_refused():
     assert answer.error == (400, 130)
     assert answer.json["error"] == "Invalid file upload."
     assert send("POST", "/files/a.txt", json.dumps(CREDENTIALS).encode()).error == (400, 130)
-    assert not kept()
+    assert not stored_names()
 
 
 def test_the_application_id_alone_is_not_enough():
@@ -246,7 +246,7 @@ def test_a_batch_uploads_and_removes_nothing(master, together):
         reply = master.post("/batch", {"requests": [item], "transaction": together})
         error = reply.json if together else reply.json[0]["error"]
         assert error["code"] == 108
-    assert kept() == {name}
+    assert stored_names() == {name}
 
 
 def test_other_methods_are_405():

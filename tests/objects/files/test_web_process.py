@@ -100,7 +100,7 @@ class Peak:
 
 @pytest.mark.slow
 def test_eight_uploads_at_once_take_little_memory(other):
-    remove(other, uploaded(other))  # whatever is made once is there now
+    remove(other, uploaded(other))  # everything that is created once exists now
     with Peak() as peak, ThreadPoolExecutor(8) as pool:
         names = list(pool.map(lambda _: uploaded(other), range(8)))
     print(f"8 uploads of 20 MB: {peak.before >> 20} MB before, {peak.growth >> 20} MB more at most")
@@ -134,7 +134,7 @@ def test_uploads_in_json_dont_stay_in_memory(other):
         names = list(pool.map(send, range(8)))
     print(f"8 uploads of 20 MB in JSON: {peak.growth >> 20} MB more at most")
     remove(other, *names)
-    # What is read of the bodies' files counts as memory while it is looked at.
+    # What is read of the bodies' files counts as memory while it is read.
     assert peak.growth < 4 * len(body) * 5 // 4
     assert resident() - peak.before < SIZE
 

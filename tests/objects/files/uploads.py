@@ -91,7 +91,7 @@ def upload(
     headers: Mapping[str, str] | None = None,
     **options: Any,
 ) -> Sent:
-    """A raw upload, with the master key unless told otherwise."""
+    """A raw upload, with the master key by default."""
     return send(
         "POST", f"/files/{name}", body, headers or MASTER, content_type=content_type, **options
     )
@@ -101,8 +101,8 @@ def stored(name: str, body: bytes = PNG, content_type: str = "", **options: Any)
     """Upload a file with the master key; the name that it has been given."""
     answer = upload(name, body, content_type, **options)
     assert answer.status == 201, answer.body
-    given: str = answer.json["name"]
-    return given
+    value: str = answer.json["name"]
+    return value
 
 
 def file_path(name: str) -> str:
@@ -110,7 +110,7 @@ def file_path(name: str) -> str:
     return f"/files/test-app/{name}"
 
 
-def kept() -> set[str]:
+def stored_names() -> set[str]:
     """The names of everything in storage and on its way there."""
     folder = Path(settings.DATA_DIR)
     places = (folder / "files", folder / "uploads")

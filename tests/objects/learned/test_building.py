@@ -6,7 +6,7 @@ import pytest
 
 from objects.core.indexes.decisions import MIN_CALLS, MIN_SECONDS, Cost
 from objects.learned import evidence, schedule, shape_counts
-from tests.objects.learned.helpers import ask, auto_indexes, game, make_class, plan
+from tests.objects.learned.large_class import ask, auto_indexes, game, make_class, plan
 from tests.rest import MASTER, Api
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -39,7 +39,9 @@ def test_queries_that_are_slow_get_an_index_and_use_it(caller):
 
 def _cost() -> Cost:
     costs = evidence.shapes(game().class_id)
-    return next((one.recent for one in costs if one.shape.order[:1] == (("rank", False),)), Cost())
+    return next(
+        (cost.recent for cost in costs if cost.shape.order[:1] == (("rank", False),)), Cost()
+    )
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,10 @@ from django.db import connection
 from objects.core.query.parser import parse_order, parse_where
 from objects.database import maintenance
 from objects.learned import evidence, shape_counts
-from tests.objects.learned.helpers import ask, game, make_class
+from tests.objects.learned.large_class import ask, game, make_class
+from tests.polling import until
 from tests.rest import CLIENT, MASTER, Api
 from tests.threads import at_once
-from tests.waiting import until
 
 WHERE, ORDER = parse_where({"rank": {"$gt": 1}}), parse_order("rank")
 
@@ -25,7 +25,7 @@ def table(master):
 
 
 def stored(table):
-    return [(str(one.shape), one.since.calls) for one in evidence.shapes(table.class_id)]
+    return [(str(shape.shape), shape.since.calls) for shape in evidence.shapes(table.class_id)]
 
 
 def test_finds_are_counted_with_what_they_took_and_returned(master, table):
@@ -34,7 +34,7 @@ def test_finds_are_counted_with_what_they_took_and_returned(master, table):
     for _ in range(4):
         master.results("Game", where={"rank": {"$gte": 1}}, order="rank")
     assert shape_counts.flush()
-    (cost,) = [one for one in evidence.shapes(table.class_id) if one.shape.conditions]
+    (cost,) = [shape for shape in evidence.shapes(table.class_id) if shape.shape.conditions]
     assert (str(cost.shape), cost.recent.calls) == ("rank (range) in order of rank", 4)
     assert cost.recent.results == 8
     assert 0 < cost.recent.seconds < 10
@@ -45,7 +45,7 @@ def test_counting_objects_counts_with_the_number_of_those_that_match(master, tab
         master.make("Game", rank=n)
     master.get("/classes/Game", where={"rank": {"$gte": 1}}, count=1, limit=0)
     assert shape_counts.flush()
-    (cost,) = [one for one in evidence.shapes(table.class_id) if one.shape.conditions]
+    (cost,) = [shape for shape in evidence.shapes(table.class_id) if shape.shape.conditions]
     assert (str(cost.shape), cost.recent.results) == ("rank (range)", 2)
 
 
@@ -173,10 +173,10 @@ def test_classes_that_are_gone_and_shapes_that_nobody_asks_for_are_forgotten(mas
 def test_counting_does_no_round_trip(master, table):
     from tests.statements import traffic
 
-    with traffic() as seen:
+    with traffic() as recorded:
         for _ in range(1000):
             shape_counts.note(table, WHERE, ORDER, 0.001, 1)
-    assert seen.round_trips == 0
+    assert recorded.round_trips == 0
 
 
 def test_counting_in_many_threads_loses_nothing(table):
@@ -215,7 +215,7 @@ def test_a_slow_find_of_too_many_fields_to_be_counted_is_logged_as_well(table, c
     slow = [
         json.loads(line) for line in capfd.readouterr().err.splitlines() if "slow query" in line
     ]
-    assert [(one["class_name"], one["duration_ms"], one["shape"]) for one in slow] == [
+    assert [(item["class_name"], item["duration_ms"], item["shape"]) for item in slow] == [
         ("Game", 60_000, "of too many fields to be counted"),
         ("Game", 60_000, "rank (range) in order of rank"),
     ]

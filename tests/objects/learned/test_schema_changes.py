@@ -9,7 +9,7 @@ from django.db import connection
 
 from backend.kernel.connections import postgres
 from objects.learned import evidence, schedule
-from tests.objects.learned.helpers import (
+from tests.objects.learned.large_class import (
     GAME,
     ask,
     auto_indexes,
@@ -18,8 +18,8 @@ from tests.objects.learned.helpers import (
     make_class,
     plan,
 )
+from tests.polling import until
 from tests.rest import MASTER, Api
-from tests.waiting import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

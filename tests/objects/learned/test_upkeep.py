@@ -1,4 +1,4 @@
-"""What the schedule does: limits, failures, processes that are killed, indexes that nobody uses."""
+"""What the schedule does: limits, failures, processes that are killed, unused indexes."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from objects.core.indexes.shapes import Shape
 from objects.database import maintenance
 from objects.learned import builds, evidence, locks, schedule, tasks
 from objects.learned.models import LearnedIndex
-from tests.objects.learned.helpers import ask, auto_indexes, game, is_building, make_class
+from tests.objects.learned.large_class import ask, auto_indexes, game, is_building, make_class
 from tests.other_process import ROOT, database_url
+from tests.polling import until
 from tests.rest import MASTER, Api
-from tests.waiting import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -43,7 +43,7 @@ def beside(transactional_db):
 
 
 def rows():
-    return {one.fields: one for one in evidence.learned(game().class_id)}
+    return {item.fields: item for item in evidence.learned(game().class_id)}
 
 
 def change(sql: str, *params: object) -> None:
@@ -155,8 +155,8 @@ def test_an_index_that_is_too_large_for_its_class_is_not_built(caller):
 
 def _suggestion():
     table = game()
-    (found,) = evidence.suggestions_for(table, evidence.shapes(table.class_id), [])
-    return found
+    (suggestions,) = evidence.suggestions_for(table, evidence.shapes(table.class_id), [])
+    return suggestions
 
 
 # -- Failures -------------------------------------------------------------------------------------
@@ -170,8 +170,8 @@ def test_long_texts_are_indexed_by_their_beginning_and_can_still_be_written(call
     assert schedule.run()
     assert game().learned == ((("name", 1),),)
     caller.make("Game", name=long + "a", status="long")
-    found = caller.results("Game", where={"name": {"$gt": "z"}}, order="name", limit=5)
-    assert [one["name"][-1] for one in found] == ["a", "b"]
+    results = caller.results("Game", where={"name": {"$gt": "z"}}, order="name", limit=5)
+    assert [result["name"][-1] for result in results] == ["a", "b"]
     assert caller.results("Game", where={"name": long + "a"})[0]["status"] == "long"
     assert table.class_id == game().class_id
 

@@ -1,4 +1,4 @@
-"""Callers of the REST face, their letters, and a storage of its own for every test."""
+"""Callers of the REST face, their emails, and a storage of its own for every test."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.callers import *  # noqa: F403
-from tests.post import *  # noqa: F403
+from tests.mailbox import *  # noqa: F403
 
 
 @pytest.fixture(autouse=True)

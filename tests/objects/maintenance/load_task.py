@@ -1,6 +1,6 @@
 """A task that writes through the door without a pause, for a worker process of its own.
 
-It says in Redis what became of each write, and ends when it is told to.
+It says in Redis what became of each write, and ends on request.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ DONE, STOP = "maintenance:done", "maintenance:stop"
 @app.task(name="tests.write_without_pause")
 def write_without_pause(class_name: str) -> None:
     """Each line is ``[n, accepted]``."""
-    with redis.Redis.from_url(settings.REDIS_URL) as told:
+    with redis.Redis.from_url(settings.REDIS_URL) as client:
         n = 0
-        while not told.exists(STOP):
+        while not client.exists(STOP):
             n += 1
             try:
                 service.create(MASTER, class_name, {"writer": "worker", "n": n})
@@ -31,4 +31,4 @@ def write_without_pause(class_name: str) -> None:
                 accepted = False
             else:
                 accepted = True
-            told.rpush(DONE, json.dumps([n, accepted]))
+            client.rpush(DONE, json.dumps([n, accepted]))

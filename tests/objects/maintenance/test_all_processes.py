@@ -20,8 +20,8 @@ from django.conf import settings
 
 from objects.database.statements import fetch
 from tests.backend.commands.conftest import run
+from tests.objects.maintenance.database_snapshot import everything_stored
 from tests.objects.maintenance.load_task import DONE, STOP, write_without_pause
-from tests.objects.maintenance.seen import everything_stored
 from tests.objects.maintenance.writers import (
     PATIENCE,
     BatchOfFive,
@@ -88,13 +88,13 @@ class WorkerLog:
 
     def wait_for(self, number: int, accepted: bool) -> None:
         while number > 0:
-            found = self._store.blpop([DONE], timeout=PATIENCE)
-            assert found, self.answers[-3:]
-            self.answers.append(tuple(json.loads(found[1])))
+            item = self._store.blpop([DONE], timeout=PATIENCE)
+            assert item, self.answers[-3:]
+            self.answers.append(tuple(json.loads(item[1])))
             number -= self.answers[-1][1] is accepted
 
     def numbers(self, accepted: bool) -> list[int]:
-        return [n for n, one in self.answers if one is accepted]
+        return [n for n, item in self.answers if item is accepted]
 
 
 @pytest.fixture
@@ -154,12 +154,12 @@ def in_this_process(*arguments: str) -> str:
 def stored(class_name: str) -> Counter[tuple[Any, Any]]:
     """How many objects there are of each writer and number."""
     rows = fetch(f"SELECT id FROM objects_class WHERE name = '{class_name}'", (), prepare=False)
-    found = fetch(
+    results = fetch(
         f"SELECT data ->> 'writer', data ->> 'n' FROM objects_object_{rows[0][0]}",
         (),
         prepare=False,
     )
-    return Counter((writer, int(n)) for writer, n in found)
+    return Counter((writer, int(n)) for writer, n in results)
 
 
 def expected(log: Any, name: str, each: int = 1) -> Counter[tuple[Any, Any]]:
@@ -201,7 +201,7 @@ def test_when_the_command_has_returned_nobody_writes_any_more_and_nothing_is_cut
     assert everything_stored() == at_return
 
     logs = {writer.name: writer.log for writer in writers}
-    strange = [one for log in logs.values() for one in log.answers if one[1] is None]
+    strange = [answer for log in logs.values() for answer in log.answers if answer[1] is None]
     assert strange == []
     loaded = expected(working, "worker")
     for process in ("first", "second"):
@@ -223,5 +223,5 @@ def test_when_the_command_has_returned_nobody_writes_any_more_and_nothing_is_cut
         for _, accepted, body in log.answers
         if accepted
     }
-    known = {name for (name,) in fetch("SELECT name FROM objects_file", (), prepare=False)}
-    assert known == names
+    response = {name for (name,) in fetch("SELECT name FROM objects_file", (), prepare=False)}
+    assert response == names

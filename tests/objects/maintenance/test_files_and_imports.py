@@ -91,9 +91,9 @@ def test_an_import_ends_and_can_go_on_afterwards(rows, master, on_error):
     with pytest.raises(CommandError, match=r"read-only mode .*--resume goes on"):
         run(*arguments)
     maintenance.off()
-    told = run(*arguments, "--resume").out
-    assert told == "Thing: 10 objects stored, 0 rows left out\n"
-    assert [found["n"] for found in master.results("Thing", order="n")] == [*range(10)]
+    output = run(*arguments, "--resume").out
+    assert output == "Thing: 10 objects stored, 0 rows left out\n"
+    assert [result["n"] for result in master.results("Thing", order="n")] == [*range(10)]
 
 
 @pytest.mark.django_db
@@ -115,5 +115,5 @@ def test_an_import_over_rest_ends_too(rows, other, on_error):
             run(*arguments, "--rest", other.url)
     finally:
         run("maintenance", "off")
-    told = run(*arguments, "--rest", other.url, "--resume").out
-    assert told == "Thing: 10 objects stored, 0 rows left out\n"
+    output = run(*arguments, "--rest", other.url, "--resume").out
+    assert output == "Thing: 10 objects stored, 0 rows left out\n"

@@ -1,4 +1,4 @@
-"""While maintenance mode is on, no route writes anything, whoever asks; afterwards each does."""
+"""While maintenance mode is on, no route writes anything, for any caller; afterwards each does."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from functions.runtime.registry import registry
 from objects import service
 from objects.database import maintenance
 from objects.users.email import tokens
-from tests.objects.maintenance.seen import everything_stored
+from tests.objects.maintenance.database_snapshot import everything_stored
 from tests.people import PASSWORD, User, make_role, sign_up
 from tests.rest import CLIENT, MASTER, READ_ONLY, Api, Reply
 

@@ -1,4 +1,4 @@
-"""``manage.py maintenance``: what operators type and are told, and when ``on`` returns."""
+"""``manage.py maintenance``: what operators type and read, and when ``on`` returns."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def status() -> Any:
 def test_status_says_what_holds():
     assert run("maintenance", "status").out == "Maintenance mode is off.\n"
     assert status() == {"on": False}
-    told = run("maintenance", "on", "--message", "Back at 18:00.", "--pause-chain").out
-    assert told == run("maintenance", "status").out
-    found = status()
-    assert found.pop("since").endswith("Z")
-    assert found == {"on": True, "message": "Back at 18:00.", "chainPaused": True}
-    assert told.splitlines()[1:] == [
+    output = run("maintenance", "on", "--message", "Back at 18:00.", "--pause-chain").out
+    assert output == run("maintenance", "status").out
+    figures = status()
+    assert figures.pop("since").endswith("Z")
+    assert figures == {"on": True, "message": "Back at 18:00.", "chainPaused": True}
+    assert output.splitlines()[1:] == [
         "Writes are refused with: Back at 18:00.",
         "Recording what happens on chain is paused.",
     ]
@@ -163,7 +163,7 @@ def game(transactional_db) -> Iterator[str]:
 
 
 def scores() -> list[int]:
-    return sorted(found["score"] for found in Api(MASTER).results("Game"))
+    return sorted(result["score"] for result in Api(MASTER).results("Game"))
 
 
 @contextmanager
@@ -216,11 +216,11 @@ def test_a_transaction_that_goes_on_writing_afterwards_is_undone_as_a_whole(game
 
 def test_writes_that_take_too_long_are_named_and_maintenance_stays_on(game):
     with Writing() as writing:
-        with pytest.raises(CommandError, match="Maintenance mode is on") as told:
+        with pytest.raises(CommandError, match="Maintenance mode is on") as raised:
             run("maintenance", "on", "--timeout", "0.05")
-        assert told.value.returncode == 1
-        assert f"pid {writing.pid} (backend test, for " in str(told.value)
-        assert f"SELECT pg_terminate_backend({writing.pid})" in str(told.value)
+        assert raised.value.returncode == 1
+        assert f"pid {writing.pid} (backend test, for " in str(raised.value)
+        assert f"SELECT pg_terminate_backend({writing.pid})" in str(raised.value)
         assert status()["on"]
         assert Api(MASTER).post("/classes/Game", {"score": 3}).error == (400, 119)
     run("maintenance", "on", "--timeout", "0")

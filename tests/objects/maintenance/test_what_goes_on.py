@@ -24,7 +24,7 @@ def test_objects_classes_and_files_are_read(game, client, master):
     master.call("PUT", "/config", {"params": {"limit": 1}})
     file = master.call("POST", "/files/a.txt", raw=b"text", content_type="text/plain").json
     maintenance.on()
-    assert [found["objectId"] for found in client.results("Game", where={"score": 1})] == [game]
+    assert [result["objectId"] for result in client.results("Game", where={"score": 1})] == [game]
     assert client.get(f"/classes/Game/{game}").status == 200
     assert client.post(f"/classes/Game/{game}", {"_method": "GET"}).status == 200
     assert client.get("/classes/Game", count=1, limit=0).json["count"] == 1
@@ -61,16 +61,16 @@ def test_reading_and_writing_cost_no_further_statement(game, client):
     paths = [("GET", None), ("PUT", {"score": 2}), ("PUT", {"score": 3})]
     for method, body in paths:
         client.call(method, f"/classes/Game/{game}", body)
-        with traffic() as seen:
+        with traffic() as recorded:
             assert client.call(method, f"/classes/Game/{game}", body).status == 200
-        assert seen.executions == 1
+        assert recorded.executions == 1
 
 
 def test_triggers_are_not_run_for_writes_that_are_refused(game, client):
-    seen: list[str] = []
+    observed: list[str] = []
 
     def note(occasion: Occasion) -> None:
-        seen.append(occasion.event)
+        observed.append(occasion.event)
 
     events = ("before_save", "before_delete", "saved", "after_save")
     for event in events:
@@ -80,10 +80,10 @@ def test_triggers_are_not_run_for_writes_that_are_refused(game, client):
         assert client.post("/classes/Game", {"score": 2}).error == (400, 119)
         assert client.put(f"/classes/Game/{game}", {"score": 2}).error == (400, 119)
         assert client.delete(f"/classes/Game/{game}").error == (400, 119)
-        assert seen == []
+        assert observed == []
         maintenance.off()
         client.post("/classes/Game", {"score": 2})
-        assert "before_save" in seen
+        assert "before_save" in observed
     finally:
         for event in events:
             triggers.unregister(event, "Game", note)

@@ -36,13 +36,13 @@ class Log:
         begun = len(self.answers)
 
         def enough() -> bool:
-            return sum(one[1] is accepted for one in self.answers[begun:]) >= number
+            return sum(answer[1] is accepted for answer in self.answers[begun:]) >= number
 
         with self.news:
             assert self.news.wait_for(enough, PATIENCE), self.answers[-3:]
 
     def numbers(self, accepted: Accepted) -> list[int]:
-        return [n for n, one, _ in self.answers if one is accepted]
+        return [n for n, item, _ in self.answers if item is accepted]
 
 
 class Writer(threading.Thread):

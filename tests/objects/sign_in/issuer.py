@@ -94,7 +94,7 @@ class Issuer:
         self.stop()
 
     def stop(self) -> None:
-        """Nobody listens at its address from now on."""
+        """Stop listening at its address."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -105,8 +105,8 @@ class Issuer:
     def claims(self, **changes: Any) -> dict[str, Any]:
         """Those of a right token. A claim that is changed to ``None`` is left out."""
         now = int(time.time())
-        said = {"iss": self.url, "aud": "our-app", "sub": "alice", "iat": now, "exp": now + 600}
-        return {name: value for name, value in {**said, **changes}.items() if value is not None}
+        message = {"iss": self.url, "aud": "our-app", "sub": "alice", "iat": now, "exp": now + 600}
+        return {name: value for name, value in {**message, **changes}.items() if value is not None}
 
     def token(
         self,
@@ -126,13 +126,17 @@ def _handler(issuer: Issuer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def _answer(self) -> None:
             length = int(self.headers.get("Content-Length", 0))
-            asked = Asked(self.command, self.path, dict(self.headers), self.rfile.read(length))
-            issuer.asked.append(asked)
-            said = issuer.answers.get(self.path.partition("?")[0], Said(404, {}))
-            said = said(asked) if callable(said) else said
-            body = said.body if isinstance(said.body, bytes) else json.dumps(said.body).encode()
-            self.send_response(said.status)
-            for name, value in {"Content-Length": str(len(body)), **said.headers}.items():
+            request = Asked(self.command, self.path, dict(self.headers), self.rfile.read(length))
+            issuer.asked.append(request)
+            response = issuer.answers.get(self.path.partition("?")[0], Said(404, {}))
+            response = response(request) if callable(response) else response
+            body = (
+                response.body
+                if isinstance(response.body, bytes)
+                else json.dumps(response.body).encode()
+            )
+            self.send_response(response.status)
+            for name, value in {"Content-Length": str(len(body)), **response.headers}.items():
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(body)

@@ -14,13 +14,13 @@ from backend.kernel.errors import ObjectNotFound, UnsupportedService
 from backend.settings.environment import BadSetting
 from objects.users import adapters
 from objects.users.adapters import Adapter, ProviderIdentity, Unproven
-from tests.areas import providers
+from tests.setting_areas import providers
 
 DEVICE = "3f1c9b0e-6c1f-4e55-9d3a-0d5ad1f1c0de"
 
 
 class Badge(Adapter):
-    """A deployment's own: whoever knows the word."""
+    """A deployment's own: accepts those who know the word."""
 
     def verify(self, data):
         if data.get("word") != self.text("word"):
@@ -58,8 +58,8 @@ def test_an_anonymous_id_can_be_kept(settings, claimed):
 
 def test_a_deployment_adds_a_class_of_its_own(sign_in_by):
     sign_in_by(badge={"adapter": f"{__name__}.Badge", "word": "sesame"})
-    found = adapters.verify("badge", {"word": "sesame", "number": 12, "id": "12"})
-    assert (found.id, found.data) == ("12", {"id": "12", "floor": 2})
+    identity = adapters.verify("badge", {"word": "sesame", "number": 12, "id": "12"})
+    assert (identity.id, identity.data) == ("12", {"id": "12", "floor": 2})
     for data in ({"word": "no", "number": 12}, {"word": "sesame", "number": 12, "id": "13"}):
         with pytest.raises(ObjectNotFound):
             adapters.verify("badge", data)
@@ -98,7 +98,9 @@ def test_a_wrong_setting_is_found_by_the_check(sign_in_by, wrong):
     sign_in_by(**wrong)
     with pytest.raises(ImproperlyConfigured):
         adapters.providers()
-    assert [found.id for found in run_checks() if found.id == "objects.E001"] == ["objects.E001"]
+    assert [warning.id for warning in run_checks() if warning.id == "objects.E001"] == [
+        "objects.E001"
+    ]
 
 
 def test_the_environment_sets_well_known_providers_up(monkeypatch):

@@ -87,7 +87,7 @@ def test_a_contract_of_a_chain_without_a_node_is_refused(on_chain):
 
 
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
         Said(500, {}),
         Said(302, {}, {"Location": "http://127.0.0.1:1/"}),
@@ -95,11 +95,11 @@ def test_a_contract_of_a_chain_without_a_node_is_refused(on_chain):
         Said(200, {"error": {"code": -32005, "message": "limit exceeded"}}),
         Said(200, {"error": "odd"}),
     ],
-    ids=lambda said: f"{said.status} {said.body}"[:30],
+    ids=lambda message: f"{message.status} {message.body}"[:30],
 )
-def test_a_node_in_trouble_is_no_answer(issuer, sign_in_by, said):
+def test_a_node_in_trouble_is_no_answer(issuer, sign_in_by, message):
     sign_in_by(wallet={"rpcUrls": {"5": f"{issuer.url}/rpc"}})
-    issuer.answers["/rpc"] = said
+    issuer.answers["/rpc"] = message
     text = challenge(BOB.address, 5)["message"]
     with pytest.raises(ServiceUnavailable, match="wallet can't be reached"):
         verify(text, sign(text))

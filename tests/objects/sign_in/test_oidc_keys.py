@@ -146,7 +146,7 @@ def test_an_issuer_that_is_back_is_asked_again(our_issuer):
 
 @pytest.mark.parametrize("path", [CONFIGURATION, KEYS])
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
         Said(404, {}),
         Said(200, b"not json"),
@@ -156,10 +156,10 @@ def test_an_issuer_that_is_back_is_asked_again(our_issuer):
         Said(200, {}),
         Said(200, {"keys": [{}] * 101, "issuer": 7, "jwks_uri": 7}),
     ],
-    ids=lambda said: f"{said.status} {str(said.body)[:12]}",
+    ids=lambda message: f"{message.status} {str(message.body)[:12]}",
 )
-def test_an_answer_of_another_form_is_not_used(our_issuer, path, said):
-    our_issuer.answers[path] = said
+def test_an_answer_of_another_form_is_not_used(our_issuer, path, message):
+    our_issuer.answers[path] = message
     assert unreachable(our_issuer.token())
 
 

@@ -80,8 +80,8 @@ def test_other_providers_are_unsupported(client, our_issuer, provider):
 
 
 def signed_challenge(client):
-    asked = {"challengeData": {"wallet": {"address": ALICE.address, "chainId": 1}}}
-    reply = client.post("/challenge", asked)
+    request = {"challengeData": {"wallet": {"address": ALICE.address, "chainId": 1}}}
+    reply = client.post("/challenge", request)
     assert reply.status == 200, reply.json
     message = reply.json["challengeData"]["wallet"]["message"]
     return {"wallet": {"message": message, "signature": sign(message)}}
@@ -117,15 +117,15 @@ def test_a_proof_that_counts_once_outlives_a_class_that_changes_meanwhile(our_is
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "body",
     [
         {"wallet": {}},
         {"wallet": {"address": "0x1"}},
         {"wallet": {"address": ALICE.address, "chainId": {}}},
     ],
 )
-def test_a_challenge_for_no_address_is_a_mistake(client, our_issuer, asked):
-    assert client.post("/challenge", {"challengeData": asked}).error == (400, 111)
+def test_a_challenge_for_no_address_is_a_mistake(client, our_issuer, body):
+    assert client.post("/challenge", {"challengeData": body}).error == (400, 111)
 
 
 # -- The second factor ---------------------------------------------------------------------------
@@ -175,9 +175,9 @@ def test_the_owner_sees_only_that_there_is_one(client, master, moment):
     user, _ = with_second_factor(client)
     assert user.get("/users/me").json["authData"] == {"mfa": {"status": "enabled"}}
     for caller in (user, master):
-        said = json.dumps(caller.get(f"/users/{user.user_id}").json)
-        assert SECRET not in said
-        assert "recovery" not in said
+        text = json.dumps(caller.get(f"/users/{user.user_id}").json)
+        assert SECRET not in text
+        assert "recovery" not in text
 
 
 @pytest.mark.django_db(transaction=True)

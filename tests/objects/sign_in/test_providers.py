@@ -38,16 +38,16 @@ def test_google_signs_in(issuer, sign_in_by):
     sign_in_by(google={"clientIds": ["our-app", "our-android"], "issuer": issuer.url})
     for iss in (issuer.url, urlsplit(issuer.url).netloc):
         token = issuer.token(iss=iss, sub="1234567890", azp="our-android")
-        found = adapters.verify("google", {"id": "1234567890", "id_token": token})
-        assert (found.id, found.data) == ("1234567890", {"id": "1234567890"})
+        identity = adapters.verify("google", {"id": "1234567890", "id_token": token})
+        assert (identity.id, identity.data) == ("1234567890", {"id": "1234567890"})
     assert refused("google", id="1234567890", id_token=issuer.token(aud="their-app"))
     assert refused("google", id="1234567890", access_token="ya29.abc")
 
 
 def test_apple_signs_in_with_its_own_name_for_the_token(issuer, sign_in_by):
     sign_in_by(apple={"clientIds": ["our-app"], "issuer": issuer.url})
-    found = adapters.verify("apple", {"id": "000.a.1", "token": issuer.token(sub="000.a.1")})
-    assert found.id == "000.a.1"
+    identity = adapters.verify("apple", {"id": "000.a.1", "token": issuer.token(sub="000.a.1")})
+    assert identity.id == "000.a.1"
     assert refused("apple", id="000.a.2", token=issuer.token(sub="000.a.1"))
 
 
@@ -83,16 +83,16 @@ def of_tenant(issuer, tenant=TENANT, **changes):
 
 def test_a_user_of_our_tenant_has_the_id_that_graph_knows(issuer, microsoft):
     microsoft(TENANT)
-    found = adapters.verify("microsoft", {"id": USER, "id_token": of_tenant(issuer)})
-    assert (found.id, found.data) == (USER, {"id": USER})
+    identity = adapters.verify("microsoft", {"id": USER, "id_token": of_tenant(issuer)})
+    assert (identity.id, identity.data) == (USER, {"id": USER})
 
 
 def test_users_of_any_tenant_are_told_apart(issuer, microsoft):
     microsoft()
     ids = set()
     for tenant in (TENANT, OTHER_TENANT):
-        found = adapters.verify("microsoft", {"id": USER, "id_token": of_tenant(issuer, tenant)})
-        ids.add(found.id)
+        identity = adapters.verify("microsoft", {"id": USER, "id_token": of_tenant(issuer, tenant)})
+        ids.add(identity.id)
     assert ids == {f"{TENANT}.{USER}", f"{OTHER_TENANT}.{USER}"}
     assert refused("microsoft", id=f"{OTHER_TENANT}.{USER}", id_token=of_tenant(issuer))
 
@@ -121,16 +121,16 @@ def facebook(issuer, sign_in_by):
     """Facebook, which knows the access token ``right`` as alice's at our app."""
     options = {"appId": "1234", "appSecret": "shh", "graphUrl": issuer.url}
     sign_in_by(facebook={**options, "issuer": issuer.url, "jwksUri": f"{issuer.url}{KEYS}"})
-    known = {"right": {"app_id": "1234", "is_valid": True, "user_id": "777", "type": "USER"}}
+    existing = {"right": {"app_id": "1234", "is_valid": True, "user_id": "777", "type": "USER"}}
 
-    def debug_token(asked):
-        query = parse_qs(urlsplit(asked.path).query)
+    def debug_token(request):
+        query = parse_qs(urlsplit(request.path).query)
         if query["access_token"] != ["1234|shh"]:
             return Said(400, {"error": {"code": 190}})
-        return Said(body={"data": known.get(query["input_token"][0], {"is_valid": False})})
+        return Said(body={"data": existing.get(query["input_token"][0], {"is_valid": False})})
 
     issuer.answers["/debug_token"] = debug_token
-    return known
+    return existing
 
 
 def test_an_access_token_of_our_app_counts(facebook):
@@ -176,8 +176,12 @@ def test_a_token_that_lasts_is_accepted(facebook):
 
 
 def test_facebook_in_trouble_is_named(facebook, issuer):
-    for said in (Said(500, {}), Said(302, {}, {"Location": "http://127.0.0.1:1/"}), Said(200, b"")):
-        issuer.answers["/debug_token"] = said
+    for message in (
+        Said(500, {}),
+        Said(302, {}, {"Location": "http://127.0.0.1:1/"}),
+        Said(200, b""),
+    ):
+        issuer.answers["/debug_token"] = message
         assert unreachable("facebook", access_token="right")
 
 
@@ -202,23 +206,25 @@ def test_access_tokens_need_the_app_secret(issuer, sign_in_by):
 def github(issuer, sign_in_by):
     """GitHub, which knows the token ``gho_right`` of our app."""
     sign_in_by(github={"clientId": "Iv1.abc", "clientSecret": "shh", "apiUrl": issuer.url})
-    known = {"gho_right": {"app": {"client_id": "Iv1.abc"}, "user": {"id": 583231, "login": "a"}}}
+    existing = {
+        "gho_right": {"app": {"client_id": "Iv1.abc"}, "user": {"id": 583231, "login": "a"}}
+    }
 
-    def check(asked):
+    def check(query):
         basic = base64.b64encode(b"Iv1.abc:shh").decode()
-        if asked.method != "POST" or asked.headers["Authorization"] != f"Basic {basic}":
+        if query.method != "POST" or query.headers["Authorization"] != f"Basic {basic}":
             return Said(401, {"message": "Bad credentials"})
-        found = known.get(json.loads(asked.body)["access_token"])
-        return Said(body=found) if found else Said(404, {"message": "Not Found"})
+        response = existing.get(json.loads(query.body)["access_token"])
+        return Said(body=response) if response else Said(404, {"message": "Not Found"})
 
     issuer.answers["/applications/Iv1.abc/token"] = check
-    return known
+    return existing
 
 
 def test_a_token_of_our_app_counts(github):
-    found = adapters.verify("github", {"id": 583231, "access_token": "gho_right"})
-    assert (found.id, found.data) == ("583231", {"id": "583231"})
-    assert adapters.verify("github", {"id": "583231", "access_token": "gho_right"}) == found
+    identity = adapters.verify("github", {"id": 583231, "access_token": "gho_right"})
+    assert (identity.id, identity.data) == ("583231", {"id": "583231"})
+    assert adapters.verify("github", {"id": "583231", "access_token": "gho_right"}) == identity
 
 
 @pytest.mark.parametrize(
@@ -260,13 +266,13 @@ def test_no_secret_is_told(github, issuer, capfd):
     for data in ({"access_token": "gho_right"}, {"access_token": "gho_wrong"}):
         with pytest.raises(ServiceUnavailable):
             adapters.verify("github", data)
-    said = "".join(capfd.readouterr())
-    assert "provider_unreachable" in said
-    assert not any(secret in said for secret in ("gho_", "shh", "Basic"))
+    text = "".join(capfd.readouterr())
+    assert "provider_unreachable" in text
+    assert not any(secret in text for secret in ("gho_", "shh", "Basic"))
 
 
 def test_keys_of_one_provider_are_not_anothers(issuer, sign_in_by):
-    """Each adapter keeps keys of its own, whatever their ids are."""
+    """Each adapter keeps keys of its own, also with equal ids."""
     issuer.answers["/others"] = Said(body={"keys": [public_jwk(rsa_key(2), "first")]})
     shared = {"adapter": "oidc", "issuer": issuer.url, "clientIds": ["our-app"]}
     sign_in_by(one=shared, other={**shared, "jwksUri": f"{issuer.url}/others"})

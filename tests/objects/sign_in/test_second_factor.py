@@ -53,9 +53,9 @@ def set_up(user_id, steps=0, secret=SECRET, **more):
     return second_factor.set_up(user_id, {"secret": secret, "token": token(steps, secret), **more})
 
 
-def refused(user_id, given, message="Invalid MFA token"):
+def refused(user_id, value, message="Invalid MFA token"):
     with pytest.raises(InvalidSecondFactor) as caught:
-        second_factor.check(user_id, given)
+        second_factor.check(user_id, value)
     assert (caught.value.code, caught.value.status, caught.value.message) == (141, 400, message)
     return True
 
@@ -146,7 +146,7 @@ def test_an_earlier_token_does_not_count_after_a_later_one(user, frozen):
 
 
 @pytest.mark.parametrize(
-    "given",
+    "value",
     [
         "",
         "12345",
@@ -162,9 +162,9 @@ def test_an_earlier_token_does_not_count_after_a_later_one(user, frozen):
         "\x00",
     ],
 )
-def test_what_is_no_token_is_refused(user, given):
+def test_what_is_no_token_is_refused(user, value):
     set_up(user)
-    assert refused(user, given)
+    assert refused(user, value)
 
 
 def test_no_token_is_told_from_a_wrong_one(user):
@@ -228,9 +228,9 @@ def test_nothing_readable_is_kept(user):
     raw = base64.b32decode(SECRET)
     assert SECRET not in factor.secret
     assert base64.b64encode(raw).decode()[:12] not in factor.secret
-    kept = [bytes(code.code_hash) for code in RecoveryCode.objects.filter(user_id=user)]
-    assert len(kept) == 2
-    assert not {code.encode() for code in codes} & set(kept)
+    stored = [bytes(code.code_hash) for code in RecoveryCode.objects.filter(user_id=user)]
+    assert len(stored) == 2
+    assert not {code.encode() for code in codes} & set(stored)
 
 
 def test_the_same_secret_is_never_kept_alike(user):
@@ -296,10 +296,10 @@ def test_without_redis_only_recovery_codes_count(user, settings):
 # -- At once ------------------------------------------------------------------------------------
 
 
-def outcomes(user_id, given, count=12):
+def outcomes(user_id, value, count=12):
     def attempt():
         try:
-            second_factor.check(user_id, given)
+            second_factor.check(user_id, value)
         except InvalidSecondFactor:
             return False
         return True

@@ -36,8 +36,8 @@ def test_the_message_says_where_to_and_for_how_long():
 
 
 def test_an_address_without_checksum_gets_one():
-    for given in (ALICE.address.lower(), "0x" + ALICE.address[2:].upper()):
-        assert siwe.read(challenge(given)["message"]).address == ALICE.address
+    for value in (ALICE.address.lower(), "0x" + ALICE.address[2:].upper()):
+        assert siwe.read(challenge(value)["message"]).address == ALICE.address
 
 
 @pytest.mark.parametrize(

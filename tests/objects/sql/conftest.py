@@ -13,6 +13,6 @@ from tests.objects.sql.world import World
 
 @pytest.fixture(scope="package")
 def world() -> Iterator[World]:
-    """Temporary tables, so nothing is left behind and nobody else sees them."""
+    """Temporary tables, so nothing is left behind and no other connection sees them."""
     with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
         yield World(connection)

@@ -12,7 +12,7 @@ from backend.kernel.json_types import Json
 from objects.core.query import tree
 from objects.core.query.paths import candidates
 from objects.core.values import kind, normalise
-from tests.objects.sql.world import Objects, friends, others
+from tests.objects.sql.world import Objects, friends, pointers_to_others
 
 TEXTS = [
     "", "a", "A", "ab", "aB", "abc", "b", "é", "É", "ß", "K", "k", "x y", "a\nb", "\n", "1", "10",
@@ -50,7 +50,7 @@ pointers = st.builds(
     st.sampled_from(["Other", "Thing"]),
     st.sampled_from(IDS),
 )
-owners = st.sampled_from(others(*IDS))
+owners = st.sampled_from(pointers_to_others(*IDS))
 degrees = st.integers(-4, 4) | st.sampled_from([-2.5, 0.25, 0.1, 1e-200, 5e-324, 1 + 2**-52])
 latitudes = degrees | st.sampled_from([90, -90, 89.9, 45.123])
 longitudes = degrees | st.sampled_from([180, -180, 179.5, -179.5])
@@ -120,7 +120,7 @@ _access = st.dictionaries(
 @st.composite
 def things(draw: st.DrawFn) -> list[dict[str, Any]]:
     """Objects of class Thing."""
-    found = []
+    observed = []
     for number in range(draw(st.integers(1, 6))):
         obj: dict[str, Any] = {
             "objectId": f"o{number + 1}",
@@ -136,14 +136,14 @@ def things(draw: st.DrawFn) -> list[dict[str, Any]]:
             obj[name] = draw(st.none() | BY_FIELD[name] | BY_FIELD[name])
         if draw(st.booleans()):
             obj["ACL"] = draw(_access)
-        found.append(obj)
-    return found
+        observed.append(obj)
+    return observed
 
 
 @st.composite
 def other_objects(draw: st.DrawFn) -> list[dict[str, Any]]:
     """Objects of class Other."""
-    found = []
+    observed = []
     for number in range(draw(st.integers(0, 4))):
         obj: dict[str, Any] = {
             "objectId": f"o{number + 1}",
@@ -153,8 +153,8 @@ def other_objects(draw: st.DrawFn) -> list[dict[str, Any]]:
         for name, strategy in (("name", texts), ("score", numbers), ("tags", lists)):
             if draw(st.booleans()):
                 obj[name] = draw(st.none() | strategy)
-        found.append(obj)
-    return found
+        observed.append(obj)
+    return observed
 
 
 @st.composite
@@ -162,7 +162,7 @@ def relations(draw: st.DrawFn) -> dict[tuple[str, str], list[Json]]:
     """Members of the relations ``likes`` and ``friends``."""
     members = st.lists(st.sampled_from(IDS), unique=True, min_size=1, max_size=3)
     related: dict[tuple[str, str], list[Json]] = {}
-    for key, pointers in (("likes", others), ("friends", friends)):
+    for key, pointers in (("likes", pointers_to_others), ("friends", friends)):
         for owner_id in draw(st.lists(st.sampled_from(IDS), unique=True, max_size=3)):
             related[owner_id, key] = pointers(*draw(members))
     return related
@@ -317,9 +317,9 @@ def constraints(draw: st.DrawFn, path: str, objects: Objects) -> Any:
     """What may stand after a key."""
     value = _bare(_operands(path, objects), path)
     comparable = value.filter(
-        lambda one: (
-            isinstance(one, bool | int | float | str)
-            or (isinstance(one, dict) and one.get("__type") == "Date")
+        lambda item: (
+            isinstance(item, bool | int | float | str)
+            or (isinstance(item, dict) and item.get("__type") == "Date")
         )
     )
     operator = draw(st.sampled_from(_CONSTRAINTS))

@@ -101,8 +101,8 @@ def test_conditions_of_policies_agree(world: World, stored, things, asking, chos
     world.fill(things)
     for condition in (ReadableBy(asking), WritableBy(asking), OneOfIds(chosen)):
         query = all_of(condition, parse_where(where))
-        found = world.in_sql(query, THINGS[stored])
-        assert sorted(found) == sorted(ids(world.in_memory(query)))
+        matches = world.in_sql(query, THINGS[stored])
+        assert sorted(matches) == sorted(ids(world.in_memory(query)))
 
 
 def test_the_text_of_the_sql_depends_on_the_shape_of_the_query_only():

@@ -132,9 +132,9 @@ def test_declared_indexes_serve_ranges_prefixes_orders_and_equality(rows, fields
     rows.execute("BEGIN")
     rows.execute(f"CREATE INDEX declared ON thing ({columns})")
     rows.execute("ANALYZE thing")
-    found = plan(rows, where, table, order)
+    results = plan(rows, where, table, order)
     rows.execute("ROLLBACK")
-    assert "declared" in found
+    assert "declared" in results
 
 
 def test_equality_on_a_field_behind_the_first_of_a_declared_index_keeps_the_index_on_all_data(rows):
@@ -189,9 +189,9 @@ def test_a_declared_text_index_serves_a_search(rows):
     rows.execute("BEGIN")
     rows.execute(f"CREATE INDEX declared ON thing USING gin ({document})")
     rows.execute("ANALYZE thing")
-    found = plan(rows, {"$text": {"$search": {"$term": '"name 77"'}}}, table)
+    results = plan(rows, {"$text": {"$search": {"$term": '"name 77"'}}}, table)
     rows.execute("ROLLBACK")
-    assert "declared" in found
+    assert "declared" in results
 
 
 def test_ids_are_served_by_the_primary_key(rows):

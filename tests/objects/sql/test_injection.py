@@ -71,9 +71,9 @@ def test_a_hostile_value_is_only_a_value(world: World, stored, text):
     world.fill([thing("x", name=text, tags=[text], info={"a": text})])
     for where in value_positions(text):
         query = parse_where(where)
-        found = world.in_sql(query, THINGS[stored])
+        matches = world.in_sql(query, THINGS[stored])
         if "$text" not in str(where):
-            assert found == [obj["objectId"] for obj in world.in_memory(query)], where
+            assert matches == [obj["objectId"] for obj in world.in_memory(query)], where
     assert world.in_sql(parse_where({"name": text}), THINGS[stored]) == ["x"]
     assert world.in_sql(parse_where({"tags": text}), THINGS[stored]) == ["x"]
 
@@ -86,8 +86,8 @@ def test_a_hostile_key_is_refused_or_only_a_key(world: World, stored, text):
         for operand in (1, None, {"$gt": 1}, {"$exists": True}, {"$in": [1, {}]}, {"$regex": "x"}):
             with suppress(InvalidKeyName):
                 query = parse_where({key: operand})
-                found = world.in_sql(query, THINGS[stored])
-                assert found == [obj["objectId"] for obj in world.in_memory(query)]
+                matches = world.in_sql(query, THINGS[stored])
+                assert matches == [obj["objectId"] for obj in world.in_memory(query)]
         with suppress(InvalidKeyName):
             keys = parse_order(key)
             assert world.in_sql(parse_where(None), THINGS[stored], keys) == ["x"]

@@ -51,9 +51,9 @@ CONSTRAINTS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("stored", ["in data", "promoted"])
 @pytest.mark.parametrize("path", PATHS)
 def test_every_constraint_finds_the_same_in_sql_and_in_memory(world: World, stored, path):
-    others = [thing("o1", tags=[1, {"a": ["x"]}, {"a": None}]), thing("o2", tags=[None])]
-    world.fill(OBJECTS, others)
+    decoys = [thing("o1", tags=[1, {"a": ["x"]}, {"a": None}]), thing("o2", tags=[None])]
+    world.fill(OBJECTS, decoys)
     for constraint in CONSTRAINTS:
         query = parse_where({path: constraint})
-        found = world.in_sql(query, THINGS[stored])
-        assert found == ids(world.in_memory(query)), constraint
+        matches = world.in_sql(query, THINGS[stored])
+        assert matches == ids(world.in_memory(query)), constraint

@@ -8,7 +8,7 @@ import pytest
 
 from objects.core.query.parser import parse_order, parse_where
 from objects.core.values import pointer
-from tests.objects.sql.world import OTHER, THINGS, World, friends, ids, others, thing
+from tests.objects.sql.world import OTHER, THINGS, World, friends, ids, pointers_to_others, thing
 
 
 def date(day: int) -> dict[str, Any]:
@@ -77,7 +77,12 @@ OTHERS = [
 @pytest.fixture
 def filled(world: World) -> World:
     world.fill(
-        OBJECTS, OTHERS, {("full", "likes"): others("o1", "o2"), ("bare", "likes"): others("o3")}
+        OBJECTS,
+        OTHERS,
+        {
+            ("full", "likes"): pointers_to_others("o1", "o2"),
+            ("bare", "likes"): pointers_to_others("o3"),
+        },
     )
     return world
 
@@ -194,7 +199,7 @@ CASES: list[tuple[dict[str, Any], set[str]]] = [
     ({"count": {"$in": [3, 2**90, 1.5]}}, {"half"}),
     ({"flag": {"$in": [True, False]}}, {"full", "half"}),
     ({"when": {"$in": [date(2), date(3)]}}, {"full"}),
-    ({"owner": {"$in": others("o1", "o3")}}, {"full"}),
+    ({"owner": {"$in": pointers_to_others("o1", "o3")}}, {"full"}),
     ({"file": {"$in": [file("a.png"), file("b.png")]}}, {"full"}),
     ({"place": {"$in": [place(5, 5), place(1, 1)]}}, {"full"}),
     ({"area": {"$in": [SQUARE, TURNED]}}, {"full"}),
@@ -269,15 +274,15 @@ CASES: list[tuple[dict[str, Any], set[str]]] = [
     # relations
     ({"likes": pointer("Other", "o1")}, {"full"}),
     ({"likes": pointer("Thing", "o1")}, set()),
-    ({"likes": {"$in": others("o1", "o3")}}, {"full", "bare"}),
+    ({"likes": {"$in": pointers_to_others("o1", "o3")}}, {"full", "bare"}),
     ({"likes": {"$ne": pointer("Other", "o3")}}, {"full", "half", "null"}),
-    ({"likes": {"$nin": others("o1", "o3")}}, {"half", "null"}),
-    ({"likes": {"$all": others("o1", "o2")}}, {"full"}),
+    ({"likes": {"$nin": pointers_to_others("o1", "o3")}}, {"half", "null"}),
+    ({"likes": {"$all": pointers_to_others("o1", "o2")}}, {"full"}),
     ({"likes": {"$exists": True}}, {"full", "bare"}),
     ({"likes": None}, {"half", "null"}),
     ({"likes": {"$inQuery": sub(score=3)}}, {"bare"}),
     ({"likes": {"$notInQuery": sub(score=3)}}, {"full", "half", "null"}),
-    ({"likes": {"$containedBy": others("o3", "o4")}}, {"bare"}),
+    ({"likes": {"$containedBy": pointers_to_others("o3", "o4")}}, {"bare"}),
     (related("nobody"), set()),
     # logic
     ({"$or": [{"score": 7}, {"name": "Bert"}]}, {"full", "half"}),

@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from backend.kernel.errors import InvalidQuery
-from objects.core.pipeline.stages import parse_aggregation
+from objects.core.pipeline.operators.dates import DatePart
+from objects.core.pipeline.parser import parse_aggregation
 from objects.core.query.predicate import matches
 from objects.core.values import equal, pointer
 from objects.sql.pipeline.statement import compile_aggregation
@@ -36,8 +37,8 @@ def in_sql(world: World, pipeline: Any, table: ClassTable = GENERIC, **params: A
 def in_memory(world: World, pipeline: Any, table: ClassTable = GENERIC) -> list[Any]:
     aggregation = parse_aggregation({"pipeline": pipeline})
     documents = [document_of(stored(obj, table)) for obj in world.objects["Thing"]]
-    found = run(aggregation.stages, documents, matches, world.objects.__getitem__)
-    return [result_of(document) for document in found]
+    output = run(aggregation.stages, documents, matches, world.objects.__getitem__)
+    return [result_of(document) for document in output]
 
 
 def stored(obj: dict[str, Any], table: ClassTable) -> dict[str, Any]:
@@ -51,8 +52,8 @@ def check(world: World, pipeline: Any) -> list[Any]:
     """The results, which are the same from every table and in memory."""
     for name, table in THINGS.items():
         expected = in_memory(world, pipeline, table)
-        found = in_sql(world, pipeline, table)
-        differing = [(f, e) for f, e in zip_longest(found, expected) if not equal(f, e)]
+        results = in_sql(world, pipeline, table)
+        differing = [(f, e) for f, e in zip_longest(results, expected) if not equal(f, e)]
         assert not differing, (name, pipeline)
     return in_memory(world, pipeline)
 
@@ -81,6 +82,11 @@ def things(world: World) -> World:
 GROUPS = {"_id": None, "total": {"$sum": "$score"}, "mean": {"$avg": "$score"}, "n": {"$sum": 1}}
 
 
+def test_the_extremes_of_a_constant_are_the_constant(things):
+    group = {"_id": None, "text": {"$max": "a"}, "flag": {"$min": {"$literal": False}}}
+    assert check(things, [{"$group": group}]) == [{"objectId": None, "text": "a", "flag": False}]
+
+
 def test_all_objects_are_one_group_under_null(things):
     assert check(things, [{"$group": GROUPS}]) == [
         {"objectId": None, "total": 12.5, "mean": 12.5 / 3, "n": 4}
@@ -103,8 +109,8 @@ def test_groups_by_a_field_come_in_the_order_of_their_keys_and_null_is_missing(t
 
 def test_groups_by_several_fields_and_parts_of_dates(things):
     key = {"year": {"$year": "$when"}, "count": "$count"}
-    found = check(things, [{"$group": {"_id": key}}, {"$sort": {"_id.count": 1, "_id.year": 1}}])
-    assert [group["objectId"] for group in found] == [
+    results = check(things, [{"$group": {"_id": key}}, {"$sort": {"_id.count": 1, "_id.year": 1}}])
+    assert [group["objectId"] for group in results] == [
         {"year": None},
         {"year": 2020, "count": 1},
         {"year": 2024, "count": 1},
@@ -137,9 +143,9 @@ def test_accumulators(things):
 
 def test_the_order_of_documents_is_the_order_of_first_last_and_push(things):
     group = {"$group": {"_id": None, "names": {"$push": "$name"}, "first": {"$first": "$name"}}}
-    [found] = check(things, [{"$sort": {"name": -1}}, group])
-    assert found["names"] == ["Cyd", "Bob", "Ann"]
-    assert found["first"] == "Cyd"
+    [results] = check(things, [{"$sort": {"name": -1}}, group])
+    assert results["names"] == ["Cyd", "Bob", "Ann"]
+    assert results["first"] == "Cyd"
 
 
 @pytest.mark.parametrize(
@@ -218,15 +224,15 @@ def test_the_order_of_documents_is_the_order_of_first_last_and_push(things):
     ],
 )  # fmt: skip
 def test_expressions(things, stage, expression, values):
-    found = check(things, [{"$project": {"value": expression}}, {"$sort": {"objectId": 1}}])
-    value = found[0]["value"]
+    results = check(things, [{"$project": {"value": expression}}, {"$sort": {"objectId": 1}}])
+    value = results[0]["value"]
     assert equal(value, values), value
 
 
 def test_a_path_goes_through_arrays_of_objects(things):
-    found = check(things, [{"$project": {"_id": 0, "v": "$info.list.n"}}, {"$sort": {"v": 1}}])
-    assert found[-1] == {"v": [1, 2]}
-    assert {} in found
+    results = check(things, [{"$project": {"_id": 0, "v": "$info.list.n"}}, {"$sort": {"v": 1}}])
+    assert results[-1] == {"v": [1, 2]}
+    assert {} in results
 
 
 def test_a_missing_value_makes_no_field(things):
@@ -331,10 +337,10 @@ def test_matching_before_and_after_documents_are_changed(things, pipeline):
 
 
 def test_sorting_puts_missing_first_and_keeps_ties(things):
-    found = check(things, [{"$sort": {"score": 1, "objectId": -1}}, {"$project": {"score": 1}}])
-    assert [document["objectId"] for document in found] == ["c", "b", "d", "a"]
-    found = check(things, [{"$sort": {"objectId": -1}}, {"$sort": {"score": -1}}])
-    assert [document["objectId"] for document in found] == ["d", "a", "b", "c"]
+    results = check(things, [{"$sort": {"score": 1, "objectId": -1}}, {"$project": {"score": 1}}])
+    assert [document["objectId"] for document in results] == ["c", "b", "d", "a"]
+    results = check(things, [{"$sort": {"objectId": -1}}, {"$sort": {"score": -1}}])
+    assert [document["objectId"] for document in results] == ["d", "a", "b", "c"]
     check(things, [{"$addFields": {"x": "$score"}}, {"$sort": {"x": -1, "name": 1, "_id": 1}}])
 
 
@@ -347,8 +353,8 @@ def test_limit_and_skip_apply_where_they_stand(things):
 
 def test_a_sample_is_so_many_documents(things):
     for size, number in ((2, 2), (99, 4)):
-        found = in_sql(things, [{"$sample": {"size": size}}])
-        assert len({document["objectId"] for document in found}) == number == len(found)
+        results = in_sql(things, [{"$sample": {"size": size}}])
+        assert len({document["objectId"] for document in results}) == number == len(results)
 
 
 def test_counting(things):
@@ -392,8 +398,8 @@ def test_what_was_looked_up_can_be_unwound_and_grouped(things):
 
 def test_an_unknown_class_has_nothing_to_look_up(things):
     lookup = {"from": "Nothing", "localField": "a", "foreignField": "b", "as": "o"}
-    found = in_sql(things, [{"$lookup": lookup}])
-    assert all(document["o"] == [] for document in found)
+    results = in_sql(things, [{"$lookup": lookup}])
+    assert all(document["o"] == [] for document in results)
 
 
 def test_timestamps_are_shown_as_in_objects_unless_raw_ones_are_asked_for(things):
@@ -479,66 +485,131 @@ paths = st.sampled_from(
      "$createdAt", "$_id", "$new", "$new.x"]
 )  # fmt: skip
 leaves = paths | scalars.map(lambda value: {"$literal": value})
-UNARY = ["$abs", "$ceil", "$floor", "$round", "$toLower", "$toUpper", "$strLenCP", "$year", "$week",
-         "$isoWeek", "$not", "$size", "$isArray", "$first", "$last"]  # fmt: skip
-BINARY = ["$add", "$subtract", "$divide", "$mod", "$concat", "$eq", "$ne", "$in", "$and", "$or",
-          "$ifNull", "$arrayElemAt", "$concatArrays"]  # fmt: skip
+ordered = leaves.filter(lambda leaf: leaf not in ("$info", "$tags", "$info.a", "$new"))
+"""Values of kinds whose order is the same in memory."""
+moments = st.sampled_from(["$when", "$createdAt", "$none", "$score", {"$date": "2021-01-03"}])
+
+Strategy = st.SearchStrategy[Any]
+
+
+def tuples(*operands: Strategy) -> Strategy:
+    return st.tuples(*operands).map(list)
+
+
+def one(inner: Strategy) -> Strategy:
+    return tuples(inner)
+
+
+def two(inner: Strategy) -> Strategy:
+    return tuples(inner, inner)
+
+
+def compared(inner: Strategy) -> Strategy:
+    return tuples(ordered, ordered)
+
+
+def moment(inner: Strategy) -> Strategy:
+    return moments | inner
+
+
+def part_of_text(inner: Strategy) -> Strategy:
+    return tuples(inner, st.integers(-1, 3), st.integers(-1, 3))
+
+
+def branches(inner: Strategy) -> Strategy:
+    branch = st.fixed_dictionaries({"case": inner, "then": inner})
+    many = st.lists(branch, min_size=1, max_size=2)
+    return st.fixed_dictionaries({"branches": many, "default": inner})
+
+
+OPERANDS = {
+    **dict.fromkeys(["$abs", "$ceil", "$floor", "$round", "$toLower", "$toUpper"], one),
+    **dict.fromkeys(["$strLenCP", "$not", "$size", "$isArray", "$first", "$last"], one),
+    **dict.fromkeys(["$add", "$subtract", "$multiply", "$divide", "$mod", "$concat"], two),
+    **dict.fromkeys(["$eq", "$ne", "$in", "$and", "$or", "$ifNull"], two),
+    **dict.fromkeys(["$arrayElemAt", "$concatArrays"], two),
+    **dict.fromkeys(["$gt", "$gte", "$lt", "$lte", "$cmp"], compared),
+    **dict.fromkeys(["$substr", "$substrCP"], part_of_text),
+    **dict.fromkeys(DatePart.names, moment),
+    "$dateToString": lambda inner: st.fixed_dictionaries(
+        {"date": moment(inner), "format": st.sampled_from(["%Y-%m-%d", "%H %M %S.%L", "%U %V %G"])}
+    ),
+    "$cond": lambda inner: tuples(inner, inner, inner),
+    "$switch": branches,
+    "$literal": lambda inner: scalars,
+    "$date": lambda inner: st.sampled_from(["2024-02-29", "1999-12-31T23:59:59.999Z"]),
+}
+"""The operands of each operator, made of inner expressions."""
+
+
+def calls(inner: Strategy) -> Strategy:
+    return st.one_of(
+        st.builds(lambda operand, name=name: {name: operand}, operands(inner))
+        for name, operands in OPERANDS.items()
+    )
+
+
 expressions = st.recursive(
     leaves,
     lambda inner: (
-        st.builds(lambda name, a: {name: [a]}, st.sampled_from(UNARY), inner)
-        | st.builds(lambda name, a, b: {name: [a, b]}, st.sampled_from(BINARY), inner, inner)
-        | st.builds(
-            lambda name, a, b: {name: [a, b]},
-            st.sampled_from(["$gt", "$gte", "$lt", "$lte", "$cmp"]),
-            leaves.filter(lambda leaf: leaf not in ("$info", "$tags", "$info.a", "$new")),
-            leaves.filter(lambda leaf: leaf not in ("$info", "$tags", "$info.a", "$new")),
-        )
-        | st.builds(lambda a, b, c: {"$cond": [a, b, c]}, inner, inner, inner)
+        calls(inner)
         | st.builds(lambda a, b: {"x": a, "y": b}, inner, inner)
         | st.lists(inner, max_size=2)
     ),
     max_leaves=5,
 )
-stages = (
-    st.builds(lambda e: {"$addFields": {"new": e}}, expressions)
-    | st.builds(lambda e: {"$addFields": {"info.a.x": e}}, expressions)
-    | st.builds(lambda e: {"$project": {"name": 1, "info.a": 1, "new": e}}, expressions)
-    | st.builds(lambda e: {"$match": {"$expr": e}}, expressions)
-    | st.sampled_from(
-        [
-            {"$unwind": "$tags"},
-            {"$unwind": {"path": "$info.a", "preserveNullAndEmptyArrays": True}},
-            {"$project": {"info.a": 0, "score": 0}},
-            {"$unset": ["info.a.x", "tags"]},
-            {"$match": {"info.a": "a"}},
-            {"$match": {"score": {"$gt": 0}}},
-            {"$sort": {"score": 1, "name": -1, "_id": 1}},
-            {"$sort": {"when": -1, "flag": 1, "_id": -1}},
-            {"$limit": 3},
-            {"$skip": 1},
-        ]
-    )
-)
+ACCUMULATED = {
+    **dict.fromkeys(["$sum", "$avg", "$first", "$last", "$push"], leaves),
+    **dict.fromkeys(["$min", "$max", "$addToSet"], ordered),
+    "$count": st.just({}),
+}
+"""The operands of each accumulator."""
 groups = st.builds(
-    lambda key, value: {
-        "$group": {
-            "_id": key,
-            "sum": {"$sum": value},
-            "mean": {"$avg": value},
-            "first": {"$first": value},
-            "last": {"$last": value},
-            "all": {"$push": value},
-            "number": {"$sum": 1},
-        }
-    },
+    lambda key, values: {"$group": {"_id": key, **values}},
     st.sampled_from(["$score", "$name", "$when", "$flag", None, {"$year": "$when"}]),
-    leaves,
+    st.fixed_dictionaries(
+        {f"a{name[1:]}": st.tuples(st.just(name), operand).map(lambda pair: dict([pair]))
+         for name, operand in ACCUMULATED.items()}
+    ),
+)  # fmt: skip
+BODIES = {
+    "$match": st.builds(lambda e: {"$expr": e}, expressions)
+    | st.sampled_from([{"info.a": "a"}, {"score": {"$gt": 0}}]),
+    "$project": st.builds(lambda e: {"name": 1, "info.a": 1, "new": e}, expressions)
+    | st.just({"info.a": 0, "score": 0}),
+    "$addFields": st.builds(lambda e: {"new": e}, expressions),
+    "$set": st.builds(lambda e: {"info.a.x": e}, expressions),
+    "$unset": st.just(["info.a.x", "tags"]),
+    "$sort": st.sampled_from(
+        [{"score": 1, "name": -1, "_id": 1}, {"when": -1, "flag": 1, "_id": -1}]
+    ),
+    "$limit": st.just(3),
+    "$skip": st.just(1),
+    "$unwind": st.sampled_from(
+        ["$tags", {"path": "$info.a", "preserveNullAndEmptyArrays": True, "includeArrayIndex": "i"}]
+    ),
+    "$lookup": st.sampled_from(
+        [
+            {"from": "Thing", "localField": "score", "foreignField": "score", "as": "same",
+             "pipeline": [{"$sort": {"_id": 1}}, {"$project": {"name": 1}}]},
+            {"from": "Thing", "pipeline": [{"$count": "number"}], "as": "all"},
+        ]
+    ),
+}  # fmt: skip
+"""The bodies of stages after which the documents are still those of the class."""
+LAST = {
+    "$group": groups,
+    "$count": st.just({"$count": "number"}),
+    "$sortByCount": st.sampled_from(["$score", "$name"]).map(lambda e: {"$sortByCount": e}),
+}
+"""Stages that end a pipeline here."""
+stages = st.one_of(
+    st.builds(lambda body, name=name: {name: body}, bodies) for name, bodies in BODIES.items()
 )
 pipelines = st.builds(
     lambda first, last: [{"$sort": {"_id": 1}}, *first, *last],
     st.lists(stages, max_size=3),
-    st.lists(groups, max_size=1),
+    st.lists(st.one_of(LAST.values()), max_size=1),
 )
 
 

@@ -126,14 +126,14 @@ class World:
     def fill(
         self,
         things: Objects,
-        others: Objects = (),
+        remaining: Objects = (),
         related: dict[tuple[str, str], list[Json]] | None = None,
     ) -> None:
         """Store these objects only; ``related``: (owner's id, key) → members."""
         self.connection.execute("TRUNCATE thing, other, promoted_thing, objects_relation")
-        self.objects = {"Thing": things, "Other": others}
+        self.objects = {"Thing": things, "Other": remaining}
         self.related = related or {}
-        for table, objects in ((GENERIC, things), (PROMOTED, things), (OTHER, others)):
+        for table, objects in ((GENERIC, things), (PROMOTED, things), (OTHER, remaining)):
             self._insert(table, objects)
         for (owning_id, key), members in self.related.items():
             for member in members:
@@ -182,9 +182,9 @@ class World:
         skip: int = 0,
     ) -> Objects:
         holds = predicate(where, self, class_name)
-        found = [obj for obj in self.objects.get(class_name, ()) if holds(obj)]
+        response = [obj for obj in self.objects.get(class_name, ()) if holds(obj)]
         end = None if limit is None else skip + limit
-        return sorted_objects(found, order, where)[skip:end]  # type: ignore[return-value]
+        return sorted_objects(response, order, where)[skip:end]  # type: ignore[return-value]
 
     def in_sql(
         self, where: Query, table: ClassTable = GENERIC, order: Sequence[OrderKey] = ()
@@ -210,7 +210,7 @@ def thing(object_id: str, **fields: Any) -> dict[str, Any]:
     return {"objectId": object_id, **stamps, **fields}
 
 
-def others(*object_ids: str) -> list[Json]:
+def pointers_to_others(*object_ids: str) -> list[Json]:
     return [pointer("Other", object_id) for object_id in object_ids]
 
 

@@ -1,4 +1,4 @@
-"""Callers of the REST face, users, and their letters."""
+"""Callers of the REST face, users, and their emails."""
 
 from tests.callers import *  # noqa: F403
-from tests.post import *  # noqa: F403
+from tests.mailbox import *  # noqa: F403

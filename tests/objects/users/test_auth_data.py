@@ -1,4 +1,4 @@
-"""Signing up, in and linking by ``authData``, whatever the provider is."""
+"""Signing up, in and linking by ``authData``, with every provider."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def test_only_the_owner_and_the_master_key_see_it(client, master):
         assert "authData" not in caller.get(f"/users/{ann.user_id}").json
         assert caller.get("/users", where={"authData.badge.id": "123"}).error == (400, 119)
         assert caller.get("/users", order="authData").error == (400, 119)
-    found = master.get("/users", where={"authData.badge.id": "123"}).json["results"]
-    assert [user["objectId"] for user in found] == [ann.user_id]
+    results = master.get("/users", where={"authData.badge.id": "123"}).json["results"]
+    assert [user["objectId"] for user in results] == [ann.user_id]
 
 
 def test_an_identity_is_linked_and_taken_off_again(client):
@@ -117,8 +117,8 @@ def test_anonymous_users_where_they_are_allowed(client, settings):
     assert first.status == 201
     assert client.post("/users", {"authData": data}).json["objectId"] == first.json["objectId"]
     someone = as_user("someone", first)
-    given = {"username": "ann", "password": PASSWORD, "authData": {"anonymous": None}}
-    assert someone.put(f"/users/{someone.user_id}", given).status == 200
+    value = {"username": "ann", "password": PASSWORD, "authData": {"anonymous": None}}
+    assert someone.put(f"/users/{someone.user_id}", value).status == 200
     assert log_in("ann").json["objectId"] == first.json["objectId"]
     assert client.post("/users", {"authData": data}).status == 201
 

@@ -19,7 +19,7 @@ def test_users_change_their_own_fields(client):
 
 def test_nobody_else_changes_or_removes_an_account(client, master, reader):
     ann, bob = sign_up("ann"), sign_up("bob")
-    # Not even somebody whom the access list lets write.
+    # Not even a user whom the access list lets write.
     ann.put(f"/users/{ann.user_id}", {"ACL": {"*": {"read": True, "write": True}}})
     for path in (f"/users/{ann.user_id}", f"/classes/_User/{ann.user_id}"):
         for caller in (bob, client):

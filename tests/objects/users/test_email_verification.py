@@ -6,8 +6,8 @@ import pytest
 
 from objects.users.email import tokens
 from objects.users.models import MailToken
+from tests.mailbox import Postbox
 from tests.people import PASSWORD, log_in, sign_up
-from tests.post import Postbox
 from tests.rest import CLIENT, Api, Reply
 from tests.threads import at_once
 
@@ -36,9 +36,9 @@ def verified(ann, postbox):
 
 
 def is_verified(user) -> bool:
-    found = user.get("/users/me").json["emailVerified"]
-    assert isinstance(found, bool)
-    return found
+    email_verified = user.get("/users/me").json["emailVerified"]
+    assert isinstance(email_verified, bool)
+    return email_verified
 
 
 def test_a_new_user_gets_a_link_and_is_not_verified(ann, postbox):

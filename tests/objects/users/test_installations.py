@@ -27,7 +27,7 @@ def register(caller: Api, **fields: Any) -> str:
 
 def stored(master: Api) -> dict[str, dict[str, Any]]:
     """All installations by their ids."""
-    return {one["objectId"]: one for one in master.get("/installations").json["results"]}
+    return {answer["objectId"]: answer for answer in master.get("/installations").json["results"]}
 
 
 # -- What a registration needs ---------------------------------------------------------------------
@@ -49,13 +49,13 @@ def test_a_device_registers_and_sees_and_changes_its_installation(client, path):
     assert set(reply.json) == {"objectId", "createdAt"}
     assert reply.headers["Location"].endswith(f"/_Installation/{reply.json['objectId']}")
     place = f"{path}/{reply.json['objectId']}"
-    found = client.get(place).json
-    assert {name: found[name] for name in body} == {
+    results = client.get(place).json
+    assert {name: results[name] for name in body} == {
         **body,
         "installationId": PHONE,
         "deviceToken": TOKEN,
     }
-    assert "ACL" not in found
+    assert "ACL" not in results
     change = {"channels": {"__op": "AddUnique", "objects": ["sport"]}, "badge": 0}
     reply = client.put(place, change)
     assert (reply.status, reply.json["channels"]) == (200, ["news", "sport"])
@@ -109,9 +109,9 @@ def test_the_same_installation_id_is_the_same_object(client, master):
     assert reply.json["objectId"] == first
     assert set(reply.json) == {"objectId", "createdAt", "updatedAt"}
     assert "Location" not in reply.headers
-    (found,) = stored(master).values()
-    assert (found["channels"], found["badge"]) == (["news"], 2)
-    assert reply.json["createdAt"] == found["createdAt"]
+    (results,) = stored(master).values()
+    assert (results["channels"], results["badge"]) == (["news"], 2)
+    assert reply.json["createdAt"] == results["createdAt"]
 
 
 def test_an_operator_counts_on_from_what_is_stored(client, master):
@@ -134,10 +134,10 @@ def test_an_operator_counts_on_from_what_is_stored(client, master):
 def test_a_token_alone_names_the_device_that_has_it(client, master, first, second):
     object_id = register(client, **first, channels=["news"])
     assert register(client, **second) == object_id
-    (found,) = stored(master).values()
-    assert found["deviceToken"] == TOKEN
-    assert found["channels"] == ["news"]
-    assert found.get("installationId") == (first | second).get("installationId")
+    (results,) = stored(master).values()
+    assert results["deviceToken"] == TOKEN
+    assert results["channels"] == ["news"]
+    assert results.get("installationId") == (first | second).get("installationId")
 
 
 def test_a_new_installation_takes_over_the_token_of_another(client, master):
@@ -150,9 +150,9 @@ def test_a_known_installation_takes_over_the_token_of_another(client, master):
     phone = register(client, installationId=PHONE, deviceToken=TOKEN)
     tablet = register(client, installationId=TABLET, channels=["news"])
     assert register(client, installationId=TABLET, deviceToken=TOKEN) == tablet
-    found = stored(master)
-    assert found.keys() == {tablet}
-    assert (found[tablet]["deviceToken"], found[tablet]["channels"]) == (TOKEN, ["news"])
+    results = stored(master)
+    assert results.keys() == {tablet}
+    assert (results[tablet]["deviceToken"], results[tablet]["channels"]) == (TOKEN, ["news"])
     register(client, installationId=PHONE)
     assert client.get(f"/installations/{phone}").error == (404, 101)
 
@@ -169,9 +169,9 @@ def test_an_installation_and_a_device_that_turn_out_to_be_one_become_one(client,
     tokens = register(client, deviceToken=TOKEN, badge=1)
     register(client, installationId=PHONE, channels=["news"], badge=9)
     assert register(client, installationId=PHONE, deviceToken=TOKEN) == tokens
-    (found,) = stored(master).values()
-    assert (found["installationId"], found["deviceToken"]) == (PHONE, TOKEN)
-    assert (found["channels"], found["badge"]) == (["news"], 1)
+    (results,) = stored(master).values()
+    assert (results["installationId"], results["deviceToken"]) == (PHONE, TOKEN)
+    assert (results["channels"], results["badge"]) == (["news"], 1)
 
 
 # -- Changing --------------------------------------------------------------------------------------
@@ -227,9 +227,9 @@ def test_a_device_learns_the_installation_that_it_is(client, master):
         "score": {"__op": "Increment", "amount": 1},
     }
     assert client.put(f"/installations/{tokens}", change).json["score"] == 2
-    found = stored(master)
-    assert found.keys() == {tokens}
-    assert (found[tokens]["installationId"], found[tokens]["channels"]) == (PHONE, ["news"])
+    results = stored(master)
+    assert results.keys() == {tokens}
+    assert (results[tokens]["installationId"], results[tokens]["channels"]) == (PHONE, ["news"])
 
 
 def test_an_update_says_which_object_is_left(client, master):
@@ -242,9 +242,9 @@ def test_an_update_says_which_object_is_left(client, master):
     other = register(client, deviceToken=OTHER_TOKEN, badge=4)
     reply = client.put(f"/installations/{other}", {"installationId": PHONE})
     assert (reply.status, reply.json["objectId"]) == (200, tokens)
-    found = stored(master)
-    assert found.keys() == {tokens}
-    assert (found[tokens]["badge"], found[tokens]["deviceToken"]) == (4, TOKEN)
+    results = stored(master)
+    assert results.keys() == {tokens}
+    assert (results[tokens]["badge"], results[tokens]["deviceToken"]) == (4, TOKEN)
 
 
 # -- Who may --------------------------------------------------------------------------------------
@@ -291,7 +291,7 @@ def test_an_access_list_of_an_installation_holds(client, master):
     same_token = {"deviceType": "ios", "deviceToken": TOKEN}
     assert client.post("/installations", same_token).error == (404, 101)
     assert ann.post("/installations", again).json["objectId"] == object_id
-    # Somebody else's registration doesn't remove what its caller may not write.
+    # Another user's registration doesn't remove what its caller may not write.
     other = register(client, installationId=TABLET, deviceToken=TOKEN)
     assert stored(master).keys() == {object_id, other}
 
@@ -356,7 +356,7 @@ def test_one_of_those_that_claim_a_token_at_once_has_it():
     client, master = Api(CLIENT), Api(MASTER)
     for number in range(3):
         client.post("/installations", {"installationId": f"known-{number}", "deviceType": "ios"})
-    known = list(stored(master))
+    existing = list(stored(master))
 
     def create(number: int) -> int:
         ids = {"installationId": f"new-{number}", "deviceToken": TOKEN}
@@ -365,10 +365,10 @@ def test_one_of_those_that_claim_a_token_at_once_has_it():
     def change(object_id: str) -> int:
         return client.put(f"/installations/{object_id}", {"deviceToken": TOKEN}).status
 
-    actions = [lambda n=n: create(n) for n in range(5)] + [lambda i=i: change(i) for i in known]
+    actions = [lambda n=n: create(n) for n in range(5)] + [lambda i=i: change(i) for i in existing]
     statuses = at_once(actions)
     assert all(status in (200, 201, 404) for status in statuses), statuses
-    owners = [one for one in stored(master).values() if one.get("deviceToken") == TOKEN]
+    owners = [item for item in stored(master).values() if item.get("deviceToken") == TOKEN]
     assert len(owners) == 1
 
 
@@ -392,6 +392,6 @@ def test_objects_that_become_one_at_once_are_one():
         replies = at_once(actions())
         # Who comes too late finds another object, or was one of two that had to be repeated.
         assert {reply.json.get("code", 0) for reply in replies} <= {0, 101, 251}
-        (found,) = stored(master).values()
-        assert (found["installationId"], found["deviceToken"]) == (PHONE, TOKEN)
-        assert found["channels"] == ["news"]
+        (results,) = stored(master).values()
+        assert (results["installationId"], results["deviceToken"]) == (PHONE, TOKEN)
+        assert results["channels"] == ["news"]

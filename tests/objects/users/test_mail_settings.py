@@ -12,8 +12,8 @@ from django.test import override_settings
 
 from backend.checks import deployment
 from backend.settings.environment import BadSetting
-from tests.areas import mail
 from tests.other_process import database_url
+from tests.setting_areas import mail
 
 ROOT = Path(__file__).resolve().parents[3]
 PUBLIC = "https://api.example.org"
@@ -26,9 +26,9 @@ def django_values() -> dict:
 
 
 def test_without_settings_mail_is_printed():
-    found = django_values()
-    assert found["EMAIL_BACKEND"] == CONSOLE
-    assert found["DEFAULT_FROM_EMAIL"] == "My App <noreply@api.example.org>"
+    values = django_values()
+    assert values["EMAIL_BACKEND"] == CONSOLE
+    assert values["DEFAULT_FROM_EMAIL"] == "My App <noreply@api.example.org>"
     assert mail.service_values(PUBLIC)["APP_NAME"] == "api.example.org"
 
 
@@ -47,20 +47,20 @@ def test_printed_mail_is_warned_about():
 )
 def test_a_mail_server_is_one_address(monkeypatch, url, port, tls, ssl):
     monkeypatch.setenv("EMAIL_URL", url)
-    found = django_values()
-    assert (found["EMAIL_BACKEND"], found["EMAIL_HOST"]) == (SMTP, "mail.example.org")
-    assert (found["EMAIL_HOST_USER"], found["EMAIL_HOST_PASSWORD"]) == ("user", "p@ss")
-    assert found["EMAIL_PORT"] == port
-    assert (found.get("EMAIL_USE_TLS", False), found.get("EMAIL_USE_SSL", False)) == (tls, ssl)
+    values = django_values()
+    assert (values["EMAIL_BACKEND"], values["EMAIL_HOST"]) == (SMTP, "mail.example.org")
+    assert (values["EMAIL_HOST_USER"], values["EMAIL_HOST_PASSWORD"]) == ("user", "p@ss")
+    assert values["EMAIL_PORT"] == port
+    assert (values.get("EMAIL_USE_TLS", False), values.get("EMAIL_USE_SSL", False)) == (tls, ssl)
 
 
 def test_a_mail_server_is_named_by_django_s_settings(monkeypatch):
     monkeypatch.setenv("EMAIL_HOST", "mail.example.org")
     monkeypatch.setenv("EMAIL_USE_TLS", "on")
     monkeypatch.setenv("DEFAULT_FROM_EMAIL", "Us <us@example.org>")
-    found = django_values()
-    assert (found["EMAIL_BACKEND"], found["EMAIL_PORT"]) == (SMTP, 587)
-    assert found["DEFAULT_FROM_EMAIL"] == "Us <us@example.org>"
+    values = django_values()
+    assert (values["EMAIL_BACKEND"], values["EMAIL_PORT"]) == (SMTP, 587)
+    assert values["DEFAULT_FROM_EMAIL"] == "Us <us@example.org>"
 
 
 def test_a_name_of_several_lines_is_one(monkeypatch):

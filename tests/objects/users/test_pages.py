@@ -12,8 +12,8 @@ from django.test import Client
 
 from objects.users.email import tokens
 from objects.users.models import MailToken
-from tests.limited import *  # noqa: F403
 from tests.people import log_in, sign_up
+from tests.rate_limits import *  # noqa: F403
 
 APP = "/api/apps/test-app"
 RESET, VERIFY = f"{APP}/request_password_reset", f"{APP}/verify_email"

@@ -12,8 +12,8 @@ from playwright.sync_api import Page, expect
 
 from objects.users.models import MailToken
 from tests.chromium import NEEDS_CHROMIUM
+from tests.mailbox import Postbox
 from tests.people import log_in, sign_up
-from tests.post import Postbox
 from tests.rest import CLIENT, Api
 
 pytestmark = [
@@ -31,7 +31,7 @@ RULES = {
 @pytest.fixture
 def page(chromium: Any, live_server: Any, settings: Any) -> Iterator[Page]:
     settings.SERVICE = {**settings.SERVICE, "PUBLIC_URL": live_server.url, **RULES}
-    # No script takes part, and whatever the page's policy keeps out is an error.
+    # No script takes part, and everything that the page's policy blocks is an error.
     context = chromium.new_context(java_script_enabled=False, base_url=live_server.url)
     page = context.new_page()
     complaints: list[str] = []

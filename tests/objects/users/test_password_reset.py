@@ -17,8 +17,8 @@ from backend.celery import app
 from objects.users.email import links, tokens
 from objects.users.email import messages as letters
 from objects.users.models import MailToken
+from tests.mailbox import Postbox
 from tests.people import PASSWORD, log_in, sign_up
-from tests.post import Postbox
 from tests.rest import CLIENT, Api, Reply
 from tests.threads import at_once
 
@@ -78,8 +78,8 @@ def test_an_address_that_only_looks_like_the_one_of_the_account_gets_nothing(cli
 
 
 def test_an_unknown_address_is_answered_like_a_known_one(client, ann, postbox):
-    known, unknown = (ask(client, postbox, f"{name}@example.org") for name in ("ann", "nobody"))
-    assert (known.status, known.json) == (unknown.status, unknown.json) == (200, {})
+    existing, unknown = (ask(client, postbox, f"{name}@example.org") for name in ("ann", "nobody"))
+    assert (existing.status, existing.json) == (unknown.status, unknown.json) == (200, {})
     assert len(postbox.letters) == 1
 
 
@@ -201,19 +201,19 @@ def test_a_link_is_good_for_as_long_as_the_setting_says(client, ann, postbox, se
     settings.SERVICE = {**settings.SERVICE, "RESET_TOKEN_VALIDITY": 7200}
     token = link_for(postbox, "ann@example.org")
     assert "for 2 hours" in postbox.letters[0].body
-    kept = MailToken.objects.get()
-    assert (kept.expires_at - kept.created_at).total_seconds() == 7200
-    MailToken.objects.update(expires_at=kept.created_at)
+    row = MailToken.objects.get()
+    assert (row.expires_at - row.created_at).total_seconds() == 7200
+    MailToken.objects.update(expires_at=row.created_at)
     assert reset(token).error == (400, -1)
     assert log_in("ann").status == 200
 
 
 def test_the_database_has_no_token(client, ann, postbox):
     token = link_for(postbox, "ann@example.org")
-    kept = bytes(MailToken.objects.get().token_hash)
+    stored = bytes(MailToken.objects.get().token_hash)
     assert len(token) == 43
-    assert token.encode() not in kept
-    assert len(kept) == 32
+    assert token.encode() not in stored
+    assert len(stored) == 32
 
 
 def test_a_link_to_a_former_address_is_worth_nothing(client, ann, postbox):
@@ -345,16 +345,16 @@ def test_a_letter_that_can_t_be_sent_is_tried_again(
 
 
 def test_what_goes_to_the_worker_has_no_token(client, ann, postbox):
-    seen = []
+    observed = []
 
     def note(body, **kwargs):
-        seen.append(body)
+        observed.append(body)
 
     app.conf.task_always_eager = False
     before_task_publish.connect(note)
     ask(client, postbox, "ann@example.org")
     before_task_publish.disconnect(note)
-    assert seen[0][:2] == (("reset",), {"address": "ann@example.org"})
+    assert observed[0][:2] == (("reset",), {"address": "ann@example.org"})
     assert MailToken.objects.count() == 0
 
 

@@ -24,7 +24,9 @@ def removing(*members):
 
 
 def role_pointers(*role_ids):
-    return [{"__type": "Pointer", "className": "_Role", "objectId": one} for one in role_ids]
+    return [
+        {"__type": "Pointer", "className": "_Role", "objectId": role_id} for role_id in role_ids
+    ]
 
 
 def secret_of(role, master):
@@ -35,9 +37,9 @@ def secret_of(role, master):
 def reads(user, object_id):
     """Whether the user may read it, on every way alike."""
     got = user.get(f"/classes/Secret/{object_id}")
-    found = user.results("Secret", where={"objectId": object_id})
-    assert (got.status == 200) == bool(found)
-    return bool(found)
+    results = user.results("Secret", where={"objectId": object_id})
+    assert (got.status == 200) == bool(results)
+    return bool(results)
 
 
 # -- Names and lists ------------------------------------------------------------------------------

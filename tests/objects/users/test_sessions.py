@@ -29,11 +29,11 @@ def test_a_session_says_how_it_began_and_when_it_ends(client):
 def test_users_find_their_own_sessions_and_no_tokens_of_others(client, master):
     ann, bob = sign_up("ann"), sign_up("bob")
     log_in("ann")
-    found = ann.get("/sessions").json["results"]
-    assert len(found) == 2
-    assert {session["user"]["objectId"] for session in found} == {ann.user_id}
+    results = ann.get("/sessions").json["results"]
+    assert len(results) == 2
+    assert {session["user"]["objectId"] for session in results} == {ann.user_id}
     assert ann.get("/classes/_Session", count=1).json["count"] == 2
-    assert all("sessionToken" not in session for session in found)
+    assert all("sessionToken" not in session for session in results)
     bobs = bob.get("/sessions/me").json["objectId"]
     assert ann.get(f"/sessions/{bobs}").error == (404, 101)
     assert ann.delete(f"/sessions/{bobs}").error == (404, 101)

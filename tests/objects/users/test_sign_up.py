@@ -1,4 +1,4 @@
-"""``POST /users``: what a new user needs, and what nobody gets to see of one."""
+"""``POST /users``: what a new user needs, and what is hidden of one."""
 
 from __future__ import annotations
 

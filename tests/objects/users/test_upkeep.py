@@ -15,10 +15,12 @@ def test_expired_sessions_go_and_others_stay(client):
 
     ann = sign_up("ann")
     log_in("ann")
-    kept = ann.get("/sessions/me").json["objectId"]
-    Session.objects.exclude(object_id=kept).update(expires_at=timezone.now() - timedelta(days=1))
+    current_id = ann.get("/sessions/me").json["objectId"]
+    Session.objects.exclude(object_id=current_id).update(
+        expires_at=timezone.now() - timedelta(days=1)
+    )
     remove_expired()
-    assert [session.object_id for session in Session.objects.all()] == [kept]
+    assert [session.object_id for session in Session.objects.all()] == [current_id]
     remove_expired()
     assert ann.get("/users/me").status == 200
 

@@ -28,14 +28,14 @@ from tests.objects.access.world import (
     stored_or_named,
     user,
 )
-from tests.realtime.access.live import access, stored
+from tests.realtime.access.live_subscriptions import access, stored
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
 def docs():
-    """A document that names the owner in two fields, and one that names nobody."""
+    """A document that names the owner in two fields, and one that names no user."""
     fields = {"owner": user(OWNER), "team": [user(OWNER)]}
     secret = {"secret": {"word": "s"}}
     return {
@@ -50,9 +50,9 @@ def test_an_object_is_shown_to_its_readers_and_to_nobody_else():
         for name, (acl, _, _) in LISTS.items()
     }
     for caller, principal in CALLERS.items():
-        seen = access(principal)
+        observed = access(principal)
         for name, (_, readers, _) in LISTS.items():
-            assert seen.readable(objects[name]) == (caller in readers), (caller, name)
+            assert observed.readable(objects[name]) == (caller in readers), (caller, name)
 
 
 def watched(principal, doc):
@@ -65,26 +65,26 @@ def watched(principal, doc):
     )
 
 
-@pytest.mark.parametrize(("rule", "wanted"), RULES.values(), ids=RULES)
-def test_what_may_be_found_may_be_waited_for(docs, rule, wanted):
+@pytest.mark.parametrize(("rule", "expected"), RULES.values(), ids=RULES)
+def test_what_may_be_found_may_be_waited_for(docs, rule, expected):
     permit("Doc", **PUBLIC | {"find": rule})
     objects = {which: stored(doc) for which, doc in docs.items()}
     for caller, principal in CALLERS.items():
-        one = may(caller, wanted, "own")
+        item = may(caller, expected, "own")
         got = outcome(lambda p=principal: access(p))
-        assert got == (YES if one == "not found" else one), caller
+        assert got == (YES if item == "not found" else item), caller
         if got == YES:
             for which, obj in objects.items():
                 readable = access(principal).readable(obj)
-                assert readable == (may(caller, wanted, which) == YES), (caller, which)
+                assert readable == (may(caller, expected, which) == YES), (caller, which)
 
 
-@pytest.mark.parametrize(("rule", "wanted"), RULES.values(), ids=RULES)
-def test_what_may_be_got_may_be_waited_for_by_its_id(docs, rule, wanted):
+@pytest.mark.parametrize(("rule", "expected"), RULES.values(), ids=RULES)
+def test_what_may_be_got_may_be_waited_for_by_its_id(docs, rule, expected):
     permit("Doc", **PUBLIC | {"find": {}, "get": rule})
     for caller, principal in CALLERS.items():
         for which, doc in docs.items():
-            assert watched(principal, stored(doc)) == may(caller, wanted, which), (caller, which)
+            assert watched(principal, stored(doc)) == may(caller, expected, which), (caller, which)
         got = outcome(lambda p=principal: access(p, name="own"))
         assert got == (YES if caller in MASTERS else NO), caller
 
@@ -109,11 +109,11 @@ def test_a_protected_field_is_shown_to_those_who_may_see_it(docs, groups, own, o
     permit("Doc", **PUBLIC, protectedFields=groups)
     objects = {which: stored(doc) for which, doc in docs.items()}
     for caller, principal in CALLERS.items():
-        seen = access(principal)
-        assert ("secret" in seen.shown(objects["own"])) == (caller in own), caller
-        assert ("secret" in seen.shown(objects["other"])) == (caller in other), caller
-        kept = seen.shown(objects["own"])
-        assert kept.keys() | set(SECRET) == objects["own"].keys()
+        observed = access(principal)
+        assert ("secret" in observed.shown(objects["own"])) == (caller in own), caller
+        assert ("secret" in observed.shown(objects["other"])) == (caller in other), caller
+        page = observed.shown(objects["own"])
+        assert page.keys() | set(SECRET) == objects["own"].keys()
     assert all("secret" in obj for obj in objects.values()), "what is stored stays as it is"
 
 

@@ -51,8 +51,8 @@ class Writers:
 
     def wait_for_more(self) -> None:
         """Wait until each has written some more."""
-        wanted = [written + 3 for written in self._written]
-        while any(now < then for now, then in zip(self._written, wanted, strict=True)):
+        expected = [written + 3 for written in self._written]
+        while any(now < then for now, then in zip(self._written, expected, strict=True)):
             assert all(thread.is_alive() for thread in self._threads)
             self._stop.wait(0.005)
 
@@ -91,14 +91,14 @@ def test_nothing_that_was_written_after_the_end_of_a_right_is_told(
     acl = {"role:Team": {"read": True}, ann.user_id: {"write": True}}
     master.make("Doc", name="first", ACL=acl)
     master.make("Last", name="first")
-    one = realtime.subscriber()
-    one.subscribe(0, "Last")
-    one.subscribe(1, "Doc", sessionToken=ann.token)
+    subscriber = realtime.subscriber()
+    subscriber.subscribe(0, "Last")
+    subscriber.subscribe(1, "Doc", sessionToken=ann.token)
     with Writers(ACL=acl) as writers:
-        assert one.next()["object"]["name"] == "before"
+        assert subscriber.next()["object"]["name"] == "before"
         ends(master, ann, role)
         writers.is_over.set()
         writers.wait_for_more()
     master.make("Last", name="last")
-    told = [message for message in one.until("last") if message["op"] == "create"]
-    assert {message["object"]["name"] for message in told} <= {"before"}
+    until = [message for message in subscriber.until("last") if message["op"] == "create"]
+    assert {message["object"]["name"] for message in until} <= {"before"}

@@ -42,46 +42,46 @@ class Slow:
 
 @pytest.fixture
 def slow() -> Iterator[Slow]:
-    found = Slow()
-    yield found
-    found.may_go_on.set()
+    results = Slow()
+    yield results
+    results.may_go_on.set()
 
 
 def test_a_flood_of_slow_questions_holds_up_only_its_own_address(realtime, master, slow):
     master.make("Slow", name="first")
     master.make("Post", name="first")
     crowd = [realtime.subscriber(address="192.0.2.1") for _ in range(FLOOD)]
-    for one in crowd:
-        one.say(op="subscribe", requestId=1, query={"className": "Slow", "where": {}})
-        one.say(op="query", requestId=1)
+    for item in crowd:
+        item.say(op="subscribe", requestId=1, query={"className": "Slow", "where": {}})
+        item.say(op="query", requestId=1)
     for _ in range(2):
         assert slow.begun.acquire(timeout=PATIENCE)
-    # While the flood waits, somebody else comes, asks and is told.
+    # While the flood waits, another client connects, asks and gets its answer.
     other = realtime.subscriber(address="192.0.2.2")
     other.subscribe(1, "Post")
     other.say(op="query", requestId=1)
-    assert [one["name"] for one in other.next()["results"]] == ["first"]
+    assert [item["name"] for item in other.next()["results"]] == ["first"]
     assert slow.count == 2
     slow.may_go_on.set()
-    assert [one.next()["op"] for one in crowd] == ["subscribed"] * FLOOD
+    assert [item.next()["op"] for item in crowd] == ["subscribed"] * FLOOD
 
 
 def test_what_a_flood_has_asked_ends_with_its_connections(realtime, master, slow):
     master.make("Slow", name="first")
     crowd = [realtime.subscriber(address="192.0.2.1") for _ in range(FLOOD)]
     asking, waiting = crowd[:2], crowd[2:]
-    for one in asking:
-        one.say(op="subscribe", requestId=1, query={"className": "Slow", "where": {}})
+    for item in asking:
+        item.say(op="subscribe", requestId=1, query={"className": "Slow", "where": {}})
         assert slow.begun.acquire(timeout=PATIENCE)
-    for one in waiting:
-        one.say(op="subscribe", requestId=1, query={"className": "Slow", "where": {}})
+    for item in waiting:
+        item.say(op="subscribe", requestId=1, query={"className": "Slow", "where": {}})
         for _ in range(20):
-            one.say(op="query", requestId=1)
-    for one in waiting:
-        one.close()
+            item.say(op="query", requestId=1)
+    for item in waiting:
+        item.close()
     slow.may_go_on.set()
-    assert [one.next()["op"] for one in asking] == ["subscribed"] * 2
-    # Whoever of the same address asks now would have its turn after all of the others.
+    assert [item.next()["op"] for item in asking] == ["subscribed"] * 2
+    # A further request of the same address would have its turn after all of the others.
     late = realtime.subscriber(address="192.0.2.1")
     late.subscribe(1, "Slow")
     assert slow.count == 3

@@ -52,16 +52,16 @@ def change_of(session_id: str) -> Change:
     assert table is not None
     after: Record | None = None
     try:
-        found = service.get(MASTER, "_Session", session_id)
-        assert isinstance(found, Record)
-        after = found
+        response = service.get(MASTER, "_Session", session_id)
+        assert isinstance(response, Record)
+        after = response
     except ObjectNotFound:
         pass
     return Change(table, session_id, None, after, 0.0)
 
 
 def follow(identities: Identities, *of: Identity) -> Followed:
-    changes = [change_of(one.session_id) for one in of]
+    changes = [change_of(item.session_id) for item in of]
     return identities.follow(changes, role_version())
 
 
@@ -139,7 +139,7 @@ def test_it_ends_when_its_session_expires_without_any_change(identities, ann, le
     identity = identities.prove(ann.token)
     expire(identity, 60)
     assert follow(identities, identity).ended == []
-    expire(identity, 0)  # as far as the database knows; the process isn't told
+    expire(identity, 0)  # as far as the database knows; the process isn't notified
     assert follow(identities).ended == []
     let_pass(61)
     assert follow(identities).ended == [identity]
@@ -185,7 +185,7 @@ def test_the_roles_of_everybody_are_one_statement(identities, ann, master):
     role_id = make_role(master, "Team", [ann])
     make_role(master, "Above", roles=[role_id])
     people = [ann, *(sign_up(f"user{number}") for number in range(5))]
-    held = [identities.prove(one.token) for one in people]
+    held = [identities.prove(item.token) for item in people]
     follow(identities)
     roles.changed()
     version = role_version()
@@ -201,7 +201,7 @@ def test_the_roles_of_everybody_are_one_statement(identities, ann, master):
 
 def test_everybody_is_proven_anew_after_a_gap_in_two_statements(identities, ann, master):
     people = [ann, *(sign_up(f"user{number}") for number in range(3))]
-    held = [identities.prove(one.token) for one in people]
+    held = [identities.prove(item.token) for item in people]
     follow(identities)
     people[1].post("/logout")
     make_role(master, "Team", [people[2]])

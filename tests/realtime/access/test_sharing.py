@@ -9,7 +9,7 @@ from functions import FindRequest, Pointer, ScriptFailed, before_find
 from objects.service import classes
 from tests.objects.access.tables import PUBLIC, SECRET
 from tests.objects.access.world import CALLERS, MEMBER, OWNER, STRANGER, make, outcome, permit, user
-from tests.realtime.access.live import access, stored
+from tests.realtime.access.live_subscriptions import access, stored
 
 pytestmark = pytest.mark.django_db
 

@@ -42,9 +42,9 @@ def test_a_client_that_may_not_connect_is_told_why_and_closed(realtime):
             raise ScriptFailed("Members only.", code=4711)
 
     refused = realtime.connect(**KEYS)
-    told = refused.next()
-    assert (told["op"], told["code"], told["error"]) == ("error", 4711, "Members only.")
-    assert told["reconnect"] is False
+    event = refused.next()
+    assert (event["op"], event["code"], event["error"]) == ("error", 4711, "Members only.")
+    assert event["reconnect"] is False
     assert refused.frame()["type"] == "websocket.close"
     assert realtime.subscriber(sign_up("ann"))
 
@@ -60,22 +60,22 @@ def test_a_subscription_is_narrowed_replaced_and_refused(realtime, master):
             raise ScriptFailed("Not all.", code=4712)
         request.query.where(draft=False).keys("name").watch("name")
 
-    one = realtime.subscriber()
-    told = one.ask(1, "Post", {"all": True})
-    assert (told["op"], told["code"], told["error"], told["requestId"]) == (
+    subscriber = realtime.subscriber()
+    answer = subscriber.ask(1, "Post", {"all": True})
+    assert (answer["op"], answer["code"], answer["error"], answer["requestId"]) == (
         "error",
         4712,
         "Not all.",
         1,
     )
-    one.subscribe(1, "Post")
-    one.subscribe(1, "Post", op="update")
+    subscriber.subscribe(1, "Post")
+    subscriber.subscribe(1, "Post", op="update")
     assert counts == [(1, 0), (1, 0), (1, 1)]
     master.make("Post", name="hidden", draft=True)
     post = master.make("Post", name="shown", draft=False, text="t")
     master.put(f"/classes/Post/{post}", {"text": "not watched"})
     master.put(f"/classes/Post/{post}", {"name": "renamed"})
-    created, updated = one.next(), one.next()
+    created, updated = subscriber.next(), subscriber.next()
     assert (created["op"], created["object"]["name"]) == ("create", "shown")
     assert (updated["op"], updated["object"]["name"]) == ("update", "renamed")
     assert "text" not in created["object"].keys() | updated["object"].keys()
@@ -92,16 +92,20 @@ def test_events_are_changed_kept_back_and_told_in_order(realtime, master):
             raise ScriptFailed("No four.", code=4713)
         request.object["event"] = request.event
 
-    one, other = realtime.subscriber(), realtime.subscriber()
-    for subscriber in (one, other):
+    item, other = realtime.subscriber(), realtime.subscriber()
+    for subscriber in (item, other):
         subscriber.subscribe(1, "Post", keys=["number", "event"])
     for number in range(9):
         master.make("Post", name="n", number=number)
-    for subscriber in (one, other):
-        told = [subscriber.next() for _ in range(6)]
-        assert [message["op"] for message in told] == [*["create"] * 2, "error", *["create"] * 3]
-        assert (told[2]["code"], told[2]["error"], told[2]["requestId"]) == (4713, "No four.", 1)
-        objects = [message["object"] for message in told if message["op"] == "create"]
+    for subscriber in (item, other):
+        events = [subscriber.next() for _ in range(6)]
+        assert [message["op"] for message in events] == [*["create"] * 2, "error", *["create"] * 3]
+        assert (events[2]["code"], events[2]["error"], events[2]["requestId"]) == (
+            4713,
+            "No four.",
+            1,
+        )
+        objects = [message["object"] for message in events if message["op"] == "create"]
         assert [obj["number"] for obj in objects] == [1, 2, 5, 7, 8]
         assert {obj["event"] for obj in objects} == {"create"}
         assert all("name" not in obj for obj in objects)
@@ -116,14 +120,14 @@ def test_a_slow_trigger_of_one_class_holds_up_no_other(realtime, master):
     def wait(request: LiveEventRequest) -> None:
         assert may_go_on.wait(20)
 
-    one = realtime.subscriber()
-    one.subscribe(1, "Slow")
-    one.subscribe(2, "Fast")
+    subscriber = realtime.subscriber()
+    subscriber.subscribe(1, "Slow")
+    subscriber.subscribe(2, "Fast")
     master.make("Slow", name="slow")
     master.make("Fast", name="fast")
-    assert one.next()["requestId"] == 2
+    assert subscriber.next()["requestId"] == 2
     may_go_on.set()
-    assert one.next()["requestId"] == 1
+    assert subscriber.next()["requestId"] == 1
 
 
 def test_a_trigger_before_finds_is_asked_again_when_permissions_change(realtime, master):
@@ -136,15 +140,15 @@ def test_a_trigger_before_finds_is_asked_again_when_permissions_change(realtime,
             assert request.address
             request.query.where(draft=False)
 
-    one = realtime.subscriber()
-    one.subscribe(1, "Post")
+    subscriber = realtime.subscriber()
+    subscriber.subscribe(1, "Post")
     master.make("Post", name="seen", draft=True)
-    assert one.next()["object"]["name"] == "seen"
+    assert subscriber.next()["object"]["name"] == "seen"
     hides.append(True)
     master.put("/schemas/Post", {"classLevelPermissions": PUBLIC})
     master.make("Post", name="unseen", draft=True)
     master.make("Post", name="published", draft=False)
-    assert one.next()["object"]["name"] == "published"
+    assert subscriber.next()["object"]["name"] == "published"
 
 
 def test_what_is_there_by_now_is_found_by_the_same_narrowed_question(realtime, master):
@@ -158,17 +162,17 @@ def test_what_is_there_by_now_is_found_by_the_same_narrowed_question(realtime, m
     def narrow(request: SubscribeRequest) -> None:
         request.query.where(secret=1)
 
-    one = realtime.subscriber()
-    one.subscribe(1, "Post")
-    one.say(op="query", requestId=1)
-    (found,) = one.next()["results"]
-    assert (found["name"], "secret" in found) == ("open", False)
+    subscriber = realtime.subscriber()
+    subscriber.subscribe(1, "Post")
+    subscriber.say(op="query", requestId=1)
+    (result,) = subscriber.next()["results"]
+    assert (result["name"], "secret" in result) == ("open", False)
     master.make("Post", name="told", secret=1)
-    assert one.next()["object"]["name"] == "told"
+    assert subscriber.next()["object"]["name"] == "told"
 
 
 def test_nothing_is_told_beside_a_trigger_of_an_object_that_it_is_not_shown(realtime, master):
-    """Whoever may not read an object any more is told which one it is; what it was is for the
+    """A subscriber who may not read an object any more gets its id only; its fields are for the
     trigger to show."""
     post = master.make("Post", name="first", text="for editors only")
 
@@ -177,14 +181,14 @@ def test_nothing_is_told_beside_a_trigger_of_an_object_that_it_is_not_shown(real
         for image in (request.object, request.original or {}):
             image.pop("text", None)
 
-    one = realtime.subscriber()
-    one.subscribe(1, "Post")
+    subscriber = realtime.subscriber()
+    subscriber.subscribe(1, "Post")
     master.put(f"/classes/Post/{post}", {"name": "second"})
-    assert "text" not in one.next()["original"]
+    assert "text" not in subscriber.next()["original"]
     master.put(f"/classes/Post/{post}", {"ACL": {}})
-    told = one.next()
-    assert (told["op"], told["object"]) == ("leave", {"className": "Post", "objectId": post})
-    assert "original" not in told
+    event = subscriber.next()
+    assert (event["op"], event["object"]) == ("leave", {"className": "Post", "objectId": post})
+    assert "original" not in event
 
 
 def test_triggers_that_take_their_time_hold_up_no_changes_of_rights(realtime, master):
@@ -197,8 +201,8 @@ def test_triggers_that_take_their_time_hold_up_no_changes_of_rights(realtime, ma
         begun.release()
         assert may_go_on.wait(20)
 
-    one = realtime.subscriber()
-    one.subscribe(1, "Post")
+    subscriber = realtime.subscriber()
+    subscriber.subscribe(1, "Post")
     slow = [realtime.subscriber(address=f"192.0.2.{number}") for number in range(6)]
     for other in slow:
         other.say(op="subscribe", requestId=1, query={"className": "Slow", "where": {}})
@@ -206,6 +210,6 @@ def test_triggers_that_take_their_time_hold_up_no_changes_of_rights(realtime, ma
         assert begun.acquire(timeout=10)
     master.put("/schemas/Post", {"classLevelPermissions": PUBLIC})
     master.make("Post", name="told")
-    assert one.next()["object"]["name"] == "told"
+    assert subscriber.next()["object"]["name"] == "told"
     may_go_on.set()
     assert all(other.next()["op"] == "subscribed" for other in slow)

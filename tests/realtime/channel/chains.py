@@ -1,4 +1,4 @@
-"""Networks whose events are stored and told as their reader does it, without a node."""
+"""Networks whose events are stored and published as the indexer does it, without a node."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Chain:
         self.write(lambda seq: store_events(self.network_id, rows, after_seq=seq))
 
     def add_history(self, *tokens: int, block: int) -> None:
-        """Store events that nobody is told of."""
+        """Store events that aren't published."""
         rows = [self.row(token, block, index, "a") for index, token in enumerate(tokens)]
         self._aside.do(lambda: store_events(self.network_id, rows, after_seq=None))
 
@@ -58,7 +58,7 @@ class Chain:
         self.write(lambda seq: remove_events(self.network_id, above, after_seq=seq))
 
     def reach(self, number: int, safe: int, finalized: int) -> None:
-        """The network is read up to ``number``; nobody is woken up by that."""
+        """The network is read up to ``number``; no process is woken up by that."""
         self._do(
             "UPDATE chain_cursor SET number = %s, safe = %s, finalized = %s WHERE network_id = %s"
             " RETURNING 1",

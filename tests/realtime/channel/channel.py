@@ -64,7 +64,7 @@ class House:
         return self.run(self.pump.feed(finality))
 
     def look(self) -> None:
-        """Have everything told that is committed."""
+        """Send everything that is committed."""
         self.run(self.pump.look())
 
     def stop(self) -> None:
@@ -93,15 +93,15 @@ class Client:
     def next(self) -> dict[str, Any]:
         """The next message."""
         text = self.house.run(self._communicator.receive_from(timeout=PATIENCE))
-        found: dict[str, Any] = json.loads(text)
-        self.cursor = found.get("id", self.cursor)
-        return found
+        document: dict[str, Any] = json.loads(text)
+        self.cursor = document.get("id", self.cursor)
+        return document
 
     def tokens(self, count: int) -> list[int]:
         """The tokens of so many messages, those of what was removed with a minus; and no more."""
-        found = [token_of(self.next()) for _ in range(count)]
+        results = [token_of(self.next()) for _ in range(count)]
         self.is_told_nothing()
-        return found
+        return results
 
     def has_more(self) -> bool:
         """Whether something comes, of what was committed until now."""

@@ -1,4 +1,4 @@
-"""What a client has to have been told, by the rows of the outbox alone."""
+"""What a client must have received, by the rows of the outbox alone."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ Row = tuple[str, int, tuple[Any, ...], str]
 
 def rows_of(outbox: Iterable[tuple[str, str]]) -> list[Row]:
     """The rows of ``OUTBOX``, as they are compared."""
-    found = []
+    observed = []
     for op, text in outbox:
         event = json.loads(text)
         same = (event["transactionHash"], event["ordinal"], json.dumps(event["args"]))
-        found.append((op, int(event["args"]["tokenId"]), same, event["objectId"]))
-    return found
+        observed.append((op, int(event["args"]["tokenId"]), same, event["objectId"]))
+    return observed
 
 
 def expected(rows: list[Row], *, reorg: bool) -> list[int]:
-    """The tokens that a client is told who begins before these rows, which are all of a network;
+    """The tokens that a client receives who begins before these rows, which are all of a network;
     those of what is removed with a minus."""
-    told: list[int] = []
-    said = set()
+    sent: list[int] = []
+    message = set()
     there = set()
     for op, token, same, event in rows:
         if op == "added":
-            if reorg or same not in said:
-                told.append(token)
-            said.add(same)
+            if reorg or same not in message:
+                sent.append(token)
+            message.add(same)
             there.add(event)
         elif reorg and event in there:
-            told.append(-token)
+            sent.append(-token)
             there.discard(event)
-    return told
+    return sent
 
 
 def token_of(message: dict[str, Any]) -> int:

@@ -315,12 +315,12 @@ def test_clients_that_come_and_go_miss_nothing(
                 guest.go()
     writer.join()
     for guest, (level, reorg) in zip(guests, wishes, strict=True):
-        told = expected(history.rows_of(level), reorg=reorg)
+        expected_events = expected(history.rows_of(level), reorg=reorg)
         if guest.client is None:
             guest.come(chance.choice((house, second)))
-        for _ in range(len(told) - len(guest.tokens)):
+        for _ in range(len(expected_events) - len(guest.tokens)):
             guest.take()
-        assert guest.tokens == told
+        assert guest.tokens == expected_events
         assert guest.client is not None
         guest.client.is_told_nothing()
 
@@ -342,12 +342,12 @@ class _History:
             if height > floor and self._chance.random() < 0.25:
                 depth = self._chance.randrange(1, min(height - floor, 4) + 1)
                 before = self._chain.newest
-                found = dict(self._heights)
+                results = dict(self._heights)
                 self._chain.remove(height - depth)
                 for seq in range(before + 1, self._chain.newest + 1):
-                    self._removals[seq] = found
+                    self._removals[seq] = results
                 again = [
-                    one for n in range(height - depth + 1, height + 1) for one in blocks.pop(n)
+                    item for n in range(height - depth + 1, height + 1) for item in blocks.pop(n)
                 ]
                 height -= depth
                 self._heights["safe"] = min(self._heights["safe"], height)
@@ -371,7 +371,7 @@ class _History:
         self._chain.reach(number, self._heights["safe"], self._heights["final"])
 
     def rows_of(self, level: str) -> list[Row]:
-        """The rows of which a connection of this finality is told, from the simulation alone."""
+        """The rows that a connection of this finality gets, from the simulation alone."""
         raw = self._chain.rows(
             "SELECT seq, op, payload FROM chain_outbox WHERE network_id = %s ORDER BY seq"
         )
@@ -381,8 +381,8 @@ class _History:
         for place, (_, _, event) in enumerate(events):
             ends = [
                 later
-                for later, kind, one in events[place:]
-                if kind == "removed" and one["objectId"] == event["objectId"]
+                for later, kind, item in events[place:]
+                if kind == "removed" and item["objectId"] == event["objectId"]
             ]
             heights = self._removals[ends[0]] if ends else self._heights
             if event["blockNumber"] <= heights[level]:

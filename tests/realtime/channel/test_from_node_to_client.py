@@ -8,7 +8,7 @@ import pytest
 
 from chain.indexing.head import indexer
 from chain.models import Blockchain, OutboxEntry
-from tests.chain.network_read import Network, listen, network
+from tests.chain.indexed_network import Network, listen, network
 from tests.evm.node import Node, running_node
 from tests.realtime.channel.channel import House
 
@@ -42,8 +42,8 @@ def test_a_transfer_on_a_chain_becomes_a_message(world: Network, house: House) -
     first, second = client.next(), client.next()
     logs = world.node.mined(sent)["logs"]
     assert first.keys() == second.keys() == {"event", "data"}
-    told = [int(one["data"]["tokenId"]) for one in (first, second)]
-    assert told == [int(log["topics"][3], 16) for log in logs]
+    token_ids = [int(item["data"]["tokenId"]) for item in (first, second)]
+    assert token_ids == [int(log["topics"][3], 16) for log in logs]
     assert first["data"]["from"] == "0x" + "0" * 40
     assert first["data"]["to"].lower() == "0x" + logs[0]["topics"][2][-40:]
     assert first["data"]["to"] != first["data"]["to"].lower()

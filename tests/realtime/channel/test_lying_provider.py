@@ -13,8 +13,8 @@ import pytest
 
 from chain.indexing.repair.audits import audit
 from chain.models import Blockchain
-from tests.chain.lied_to import contents, truth
-from tests.chain.network_read import Network, let_a_minute_pass, listen, network
+from tests.chain.indexed_network import Network, let_a_minute_pass, listen, network
+from tests.chain.lying_network import contents, truth
 from tests.evm.liar import Liar, Lie
 from tests.evm.node import Node, running_node
 from tests.realtime.channel.channel import Client, House

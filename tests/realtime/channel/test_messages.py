@@ -1,4 +1,4 @@
-"""What a client of ``/ws`` is told, and what it can choose."""
+"""What a client of ``/ws`` receives, and what it can choose."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.django_db
 
 
 def of(chain: Chain, more: str = "") -> str:
-    """Of this network only: other tests' networks may still be told of."""
+    """Of this network only: events of other tests' networks may still arrive."""
     return f"network={chain.network_id}{more}"
 
 
@@ -84,10 +84,10 @@ def test_filters_choose(house: House, chain: Chain, query: str, tokens: list[int
 
 
 def test_networks_are_told_apart(house: House, chain: Chain, other: Chain) -> None:
-    one, both = house.connect(of(chain)), house.connect(of(chain, f",{other.network_id}"))
+    item, both = house.connect(of(chain)), house.connect(of(chain, f",{other.network_id}"))
     other.add(1, block=1)
     chain.add(2, block=1)
-    assert one.tokens(1) == [2]
+    assert item.tokens(1) == [2]
     assert sorted(both.tokens(2)) == [1, 2]
 
 

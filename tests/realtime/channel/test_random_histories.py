@@ -1,4 +1,4 @@
-"""Clients come and go at two processes while a chain grows and reorganises: each is told each
+"""Clients come and go at two processes while a chain grows and reorganises: each gets each
 event once, in order."""
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ def test_clients_that_come_and_go_miss_nothing(
     writer.join()
     rows = rows_of(chain.rows(OUTBOX))
     for guest in guests:
-        told = expected(rows, reorg=guest.reorg)
+        expected_events = expected(rows, reorg=guest.reorg)
         if guest.client is None:
             guest.come(chance.choice((house, second)))
-        for _ in range(len(told) - len(guest.tokens)):
+        for _ in range(len(expected_events) - len(guest.tokens)):
             guest.take()
-        assert guest.tokens == told
+        assert guest.tokens == expected_events
         assert guest.client is not None
         guest.client.is_told_nothing()
 
 
 class Guest:
-    """A client that comes back with what it was told last."""
+    """A client that comes back with the last id that it got."""
 
     def __init__(self, chain: Chain, *, reorg: bool, more: str = "") -> None:
         self.reorg = reorg
@@ -92,7 +92,7 @@ def _history(chain: Chain, chance: random.Random) -> None:
             depth = chance.randrange(1, min(height, 4) + 1)
             chain.remove(height - depth)
             # Their transactions come again, some of them, in one block.
-            again = [one for n in range(height - depth + 1, height + 1) for one in blocks.pop(n)]
+            again = [item for n in range(height - depth + 1, height + 1) for item in blocks.pop(n)]
             height -= depth - 1
             blocks[height] = chance.sample(again, chance.randrange(len(again) + 1))
         else:

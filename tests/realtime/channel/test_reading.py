@@ -1,4 +1,4 @@
-"""The pump reads on whatever becomes of its connections, and when nobody wakes it up."""
+"""The pump goes on reading after lost connections and without notifications."""
 
 from __future__ import annotations
 

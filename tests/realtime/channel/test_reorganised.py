@@ -1,4 +1,4 @@
-"""What a reorganisation brings back is not told twice; who asks is told what it removes."""
+"""What a reorganisation brings back is not sent twice; subscribers with reorg=1 get removals."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_nobody_is_told_the_removal_of_what_nobody_was_told(house: House, chain:
 
 def test_networks_are_reorganised_by_themselves(house: House, chain: Chain, other: Chain) -> None:
     client = house.connect(of(other, "&reorg=1"))
-    for one in (chain, other):
-        one.add(1, block=1)
+    for item in (chain, other):
+        item.add(1, block=1)
     chain.remove(0)
     assert client.tokens(1) == [1]

@@ -1,4 +1,4 @@
-"""Clients that come back are told what they have missed, each event once and in order."""
+"""Clients that come back get what they have missed, each event once and in order."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_a_network_that_comes_later_is_told_from_its_beginning(house: House, cha
     assert again.tokens(1) == [1]
 
 
-# -- What can't be told any more ------------------------------------------------------------------
+# -- What can't be sent any more ------------------------------------------------------------------
 
 
 def test_what_is_not_kept_any_more_is_a_reset(house: House, chain: Chain) -> None:

@@ -1,3 +1,3 @@
 """These tests need no Django."""
 
-from tests.pure import *  # noqa: F403
+from tests.pure_fixtures import *  # noqa: F403

@@ -1,4 +1,4 @@
-"""Whoever connects, goes and comes back is told each event once, in order, whatever the chain does.
+"""Clients that connect, go and come back get each event once, in order, through reorganisations.
 
 A model of the outbox (with reorganisations), processes that tell it at their own pace, and clients
 that connect to any of them, are held against an oracle that knows the history alone.
@@ -49,7 +49,7 @@ class History:
         self.blocks += 1
 
     def history(self) -> None:
-        """An event of before, that nobody was told of."""
+        """An earlier event that wasn't published."""
         self.places += 1
         self.chain.append(Log(self.places, 0, self.blocks))
 
@@ -76,7 +76,7 @@ class History:
         again = [n for n, (o, x) in before if o == "added" and _said(x) == _said(log)]
         announced = [n for n, (o, x) in before if o == "added" and x == log]
         gone = [n for n, (o, x) in before if o == "removed" and x.place == log.place]
-        known = Before(*(max(found, default=None) for found in (again, announced, gone)))
+        existing = Before(*(max(results, default=None) for results in (again, announced, gone)))
         payload = {
             "eventName": "Transfer",
             "contractName": "Gem",
@@ -85,7 +85,7 @@ class History:
             "blockNumber": log.block,
             "args": {"from": GEM, "to": GEM, "tokenId": str(log.place * 100 + log.form)},
         }
-        return Event(self.network, seq, op, json.dumps(payload), known)
+        return Event(self.network, seq, op, json.dumps(payload), existing)
 
     def _add(self, log: Log) -> None:
         self.chain.append(log)
@@ -97,21 +97,21 @@ def _said(log: Log) -> tuple[int, int]:
 
 
 def expected(rows: list[tuple[str, Log]], start: int, *, reorg: bool) -> list[tuple[str, int]]:
-    """What somebody is told who is told everything after row ``start``."""
-    told: list[tuple[str, int]] = []
-    said: set[tuple[int, int]] = set()
+    """What a client gets that starts after row ``start``."""
+    observed: list[tuple[str, int]] = []
+    sent_ids: set[tuple[int, int]] = set()
     alive = {log for op, log in rows[:start] if op == "added"}
     alive -= {log for log in alive if _last(rows[:start], log) == "removed"}
     for op, log in rows[start:]:
         if op == "added":
-            if reorg or _said(log) not in said:
-                told.append(("added", log.place * 100 + log.form))
-            said.add(_said(log))
+            if reorg or _said(log) not in sent_ids:
+                observed.append(("added", log.place * 100 + log.form))
+            sent_ids.add(_said(log))
             alive.add(log)
         elif reorg and log in alive:
-            told.append(("removed", log.place * 100 + log.form))
+            observed.append(("removed", log.place * 100 + log.form))
             alive.discard(log)
-    return told
+    return observed
 
 
 def _last(rows: list[tuple[str, Log]], log: Log) -> str:
@@ -133,9 +133,9 @@ class Client:
     positions: dict[int, int] | None = None  # while it catches up
 
     def enqueue(self, frame: bytes) -> None:
-        told = json.loads(frame)
-        self.frames.append(told)
-        self.cursor = told.get("id", self.cursor)
+        document = json.loads(frame)
+        self.frames.append(document)
+        self.cursor = document.get("id", self.cursor)
 
     def fell_behind(self, positions: Marks) -> None:
         self.positions = dict(positions)
@@ -169,7 +169,7 @@ class World:
 
     def restart(self, number: int) -> None:
         """A process is killed; the next one begins where the outbox is."""
-        newest = {network: len(one.rows) for network, one in self.histories.items()}
+        newest = {network: len(item.rows) for network, item in self.histories.items()}
         self.channels[number] = Channel()
         self.channels[number].begin(EPOCH, newest)
 
@@ -193,13 +193,13 @@ class World:
             return
         for network, history in self.histories.items():
             seq = positions.get(network, 0)
-            while seq > channel.marks.get(network, 0):  # another process has told more
+            while seq > channel.marks.get(network, 0):  # another process has published more
                 self.tell(channel, len(history.rows))
             newest = channel.marks.get(network, 0)
             events = channel.since(network, seq)
             if events is None:
                 events = [history.event(n) for n in range(seq + 1, newest + 1)]
-            assert [one.seq for one in events] == [*range(seq + 1, newest + 1)]
+            assert [item.seq for item in events] == [*range(seq + 1, newest + 1)]
             for event in events[:most]:
                 positions[network] = event.seq
                 frame = message(event, client, EPOCH, positions)
@@ -267,7 +267,7 @@ def test_each_client_is_told_each_event_once_and_in_order(steps: list[Any]) -> N
                 world.catch_up(clients[number], most)
             case ("behind", number, is_behind):
                 clients[number].is_behind = is_behind
-    # In the end everybody comes back, and everything is told.
+    # In the end all clients come back, and everything is sent.
     for channel in world.channels:
         world.tell(channel, 10_000)
     for client in clients:
@@ -292,7 +292,7 @@ def test_a_plain_client_is_told_from_when_it_came_without_details() -> None:
     world.histories[1].grow(1)
     world.histories[1].reorganise(2, [0, 3])
     world.tell(channel, 10)
-    # Row 2 was told before it came; the event of row 3 is told once.
+    # Row 2 was sent before it came; the event of row 3 is sent once.
     assert [frame["data"]["tokenId"] for frame in client.frames] == ["300", "200"]
     assert all(frame.keys() == {"event", "data"} for frame in client.frames)
 
@@ -335,16 +335,16 @@ def test_only_the_latest_events_are_kept() -> None:
     recent = Recent()
     history = History(1)
     history.grow(1)
-    one = history.event(1)
+    item = history.event(1)
     for seq in range(1, RECENT_EVENTS + 51):
         event = history.event(1)
         event.seq = seq
         recent.add(event)
     assert recent.after(49) is None
-    kept = recent.after(50)
-    assert kept is not None
-    assert [event.seq for event in kept] == [*range(51, RECENT_EVENTS + 51)]
+    after = recent.after(50)
+    assert after is not None
+    assert [event.seq for event in after] == [*range(51, RECENT_EVENTS + 51)]
     assert recent.after(RECENT_EVENTS + 50) == []
-    one.size = 2**30
-    recent.add(one)
+    item.size = 2**30
+    recent.add(item)
     assert recent.after(0) is None

@@ -21,8 +21,8 @@ def event(name: str | None = "Transfer", network: int = 31337, **changed: object
         "args": {"from": GEM, "to": ANN, "tokenId": "1"},
         **changed,
     }
-    kept = {key: value for key, value in payload.items() if value is not None}
-    return Event(network, 1, "added", json.dumps(kept))
+    stored = {key: value for key, value in payload.items() if value is not None}
+    return Event(network, 1, "added", json.dumps(stored))
 
 
 def test_without_anything_every_transfer_is_asked_for() -> None:

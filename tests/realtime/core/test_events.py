@@ -89,7 +89,7 @@ def test_the_channels_own_messages_have_an_id() -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "told"),
+    ("args", "message"),
     [
         ({"from": A, "to": B, "tokenId": "7"}, {"tokenId": "7"}),
         ({"from": A, "to": B, "tokenId": 7}, {"tokenId": "7"}),
@@ -103,9 +103,9 @@ def test_the_channels_own_messages_have_an_id() -> None:
     ],
 )
 def test_a_transfer_is_told_by_the_names_that_clients_know(
-    args: dict[str, Any], told: dict[str, str]
+    args: dict[str, Any], message: dict[str, str]
 ) -> None:
-    assert transfer(args) == {"from": A, "to": B, **told}
+    assert transfer(args) == {"from": A, "to": B, **message}
 
 
 @pytest.mark.parametrize(
@@ -131,14 +131,14 @@ def test_what_is_no_transfer_of_a_token_is_not_made_one(args: dict[str, Any]) ->
     ("op", "before", "start", "plain", "reorg"),
     [
         ("added", Before(), 0, True, True),
-        # Told before this connection began.
+        # Sent before this connection began.
         ("added", Before(again_of=5, announced=None, gone=8), 5, True, True),
-        # Told to it, taken back, and back again.
+        # Sent to it, reverted, and back again.
         ("added", Before(again_of=6, announced=None, gone=8), 5, False, True),
-        # Told to it, and again without having been taken back.
+        # Sent to it, and again without having been reverted.
         ("added", Before(again_of=6, announced=None, gone=None), 5, False, False),
         ("added", Before(again_of=9, announced=9, gone=8), 5, False, False),
-        # It was in history, which isn't told.
+        # It was in history, which isn't sent.
         ("removed", Before(), 0, False, False),
         ("removed", Before(again_of=6, announced=6), 0, False, True),
         ("removed", Before(again_of=6, announced=6), 7, False, True),
@@ -150,9 +150,9 @@ def test_what_is_no_transfer_of_a_token_is_not_made_one(args: dict[str, Any]) ->
 def test_who_is_told_what_was_told_before(
     op: str, before: Before, start: int, plain: bool, reorg: bool
 ) -> None:
-    one = event(op, before)
-    assert one.is_told(start, reorg=False) is plain
-    assert one.is_told(start, reorg=True) is reorg
+    item = event(op, before)
+    assert item.is_told(start, reorg=False) is plain
+    assert item.is_told(start, reorg=True) is reorg
 
 
 def test_a_detailed_message_has_the_time_of_its_block_and_a_plain_one_has_not() -> None:

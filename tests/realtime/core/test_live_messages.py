@@ -61,9 +61,9 @@ def test_a_client_subscribes_updates_asks_and_unsubscribes():
 
 
 def test_older_sdks_call_keys_fields():
-    asked = {**QUERY, "fields": ["name"]}
-    assert parsed({**SUBSCRIBE, "query": asked}).query.selected == ["name"]
-    both = {**asked, "keys": ["score"]}
+    request = {**QUERY, "fields": ["name"]}
+    assert parsed({**SUBSCRIBE, "query": request}).query.selected == ["name"]
+    both = {**request, "keys": ["score"]}
     assert parsed({**SUBSCRIBE, "query": both}).query.selected == ["score"]
     assert parsed(SUBSCRIBE).query.selected is None
 
@@ -123,29 +123,29 @@ def test_answers_are_what_sdks_read():
     client = messages.said_to("abc", None)
     assert json.loads(messages.connected(client)) == {"op": "connected", "clientId": "abc"}
     client = messages.said_to("abc", 'in"st')
-    said = {"clientId": "abc", "installationId": 'in"st', "requestId": 3}
-    assert json.loads(messages.subscribed(client, 3)) == {"op": "subscribed", **said}
-    assert json.loads(messages.unsubscribed(client, 3)) == {"op": "unsubscribed", **said}
+    message = {"clientId": "abc", "installationId": 'in"st', "requestId": 3}
+    assert json.loads(messages.subscribed(client, 3)) == {"op": "subscribed", **message}
+    assert json.loads(messages.unsubscribed(client, 3)) == {"op": "unsubscribed", **message}
     assert json.loads(messages.result(client, 3, '{"a":1},{"a":2}')) == {
         "op": "result",
-        **said,
+        **message,
         "results": [{"a": 1}, {"a": 2}],
     }
 
 
 def test_an_event_has_the_objects_behind_the_head_of_its_subscription():
     middle = messages.event_middle(messages.said_to("abc", None), 3)
-    said = {"clientId": "abc", "requestId": 3}
+    message = {"clientId": "abc", "requestId": 3}
     body = messages.event_body(b'{"a":1}', None)
     assert json.loads(messages.event("create", middle, body)) == {
         "op": "create",
-        **said,
+        **message,
         "object": {"a": 1},
     }
     body = messages.event_body(b'{"a":1}', b'{"a":0}')
     assert json.loads(messages.event("update", middle, body)) == {
         "op": "update",
-        **said,
+        **message,
         "object": {"a": 1},
         "original": {"a": 0},
     }

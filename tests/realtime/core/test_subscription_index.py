@@ -24,8 +24,8 @@ def user(object_id: str) -> dict[str, str]:
     return {"__type": "Pointer", "className": "_User", "objectId": object_id}
 
 
-def found(where: dict[str, Any], *images: dict[str, Any]) -> bool:
-    """Whether a subscription is looked at for these images."""
+def is_candidate(where: dict[str, Any], *images: dict[str, Any]) -> bool:
+    """Whether a subscription is a candidate for these images."""
     index: SubscriptionIndex[str] = SubscriptionIndex()
     index.add("it", parse_where(where))
     return index.candidates(*({"objectId": "o", **image} for image in images)) == ["it"]
@@ -57,7 +57,7 @@ def found(where: dict[str, Any], *images: dict[str, Any]) -> bool:
     ],
 )
 def test_a_subscription_is_left_out_for_other_values(where, image):
-    assert not found(where, image)
+    assert not is_candidate(where, image)
 
 
 @pytest.mark.parametrize(
@@ -94,13 +94,13 @@ def test_a_subscription_is_left_out_for_other_values(where, image):
 )
 def test_a_subscription_is_looked_at_where_it_may_match(where, image):
     assert predicate(parse_where(where))({"objectId": "o", **image})
-    assert found(where, image)
+    assert is_candidate(where, image)
 
 
 def test_both_images_of_a_change_count():
-    assert found({"room": "a"}, {"room": "a"}, {"room": "b"})
-    assert found({"room": "a"}, {"room": "b"}, {"room": "a"})
-    assert not found({"room": "a"}, {"room": "b"}, {"room": "c"})
+    assert is_candidate({"room": "a"}, {"room": "a"}, {"room": "b"})
+    assert is_candidate({"room": "a"}, {"room": "b"}, {"room": "a"})
+    assert not is_candidate({"room": "a"}, {"room": "b"}, {"room": "c"})
 
 
 def test_each_subscription_is_given_once_and_none_after_it_is_removed():
@@ -150,22 +150,22 @@ steps = st.lists(
 @given(steps)
 def test_a_value_lies_in_the_intervals_around_it(steps):
     intervals: Intervals[int] = Intervals()
-    kept: dict[int, tuple[int | None, int | None]] = {}
+    stored: dict[int, tuple[int | None, int | None]] = {}
     for number, (what, low, high, item) in enumerate(steps):
         if what == "add":
-            kept[number] = (low, high)
+            stored[number] = (low, high)
             intervals.add(number, low, high)
-        elif what == "remove" and item in kept:
-            del kept[item]
+        elif what == "remove" and item in stored:
+            del stored[item]
             intervals.remove(item)
         else:
             value = item % 13
             assert sorted(intervals.at(value)) == [
-                one
-                for one, (start, end) in kept.items()
+                entry
+                for entry, (start, end) in stored.items()
                 if (start is None or start <= value) and (end is None or value <= end)
             ]
-    assert list(intervals) == list(kept)
+    assert list(intervals) == list(stored)
 
 
 # -- Against the predicate alone ------------------------------------------------------------------
@@ -181,7 +181,7 @@ values = plain | st.lists(plain, max_size=2) | st.dictionaries(st.sampled_from("
 fields = st.sampled_from(["f", "g"])
 paths = st.sampled_from(["f", "g", "f.a", "f.b", "f.0", "g.a", "objectId"])
 objects = st.dictionaries(fields, values | st.lists(values, max_size=2), max_size=2).map(
-    lambda found: {"objectId": "a", **found}
+    lambda is_candidate: {"objectId": "a", **is_candidate}
 )
 constraints = (
     values.filter(lambda value: not isinstance(value, dict) or "__type" in value)

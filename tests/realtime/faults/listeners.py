@@ -21,7 +21,7 @@ Connect = Callable[[str], Awaitable[ClientConnection]]
 
 
 class Listener:
-    """One client. ``frames`` are the events that it was told, over all of its connections."""
+    """One client. ``frames`` are the events that it received, over all of its connections."""
 
     def __init__(self, connect: Connect, query: str, since: str = "now") -> None:
         self._connect = connect
@@ -34,7 +34,7 @@ class Listener:
 
     @property
     def told(self) -> list[int]:
-        """The tokens that it was told of, those of what was removed with a minus."""
+        """The tokens that it received, those of what was removed with a minus."""
         return [token_of(frame) for frame in self.frames]
 
     async def listen(self) -> None:

@@ -74,7 +74,7 @@ def test_ten_thousand_events_reach_everybody_once_whatever_dies(
 async def _stream(
     installation: Installation, realtime: Realtime, node: Node, gem: Any
 ) -> tuple[list[Listener], list[Row]]:
-    """The clients at the end, when each has been told everything, and what there was to tell.
+    """The clients at the end, when each has received everything, and what there was to send.
 
     Engines and processes end with the threads that have started them: here, after this.
     """
@@ -101,7 +101,7 @@ async def _stream(
         False: len(expected(rows, reorg=False)),
         True: len(expected(rows, reorg=True)),
     }
-    await until(lambda: all(len(one.frames) >= lengths["reorg" in one.query] for one in clients))
+    await until(lambda: all(len(item.frames) >= lengths["reorg" in item.query] for item in clients))
     await ended(tasks)
     return clients, rows
 

@@ -18,7 +18,7 @@ from websockets.sync.client import connect as connect_and_wait
 from realtime.process.reports import processes
 from tests.realtime.channel.chains import ANN, NOBODY, Chain
 from tests.realtime.faults.listeners import PATIENCE, Listener, ended, until
-from tests.realtime.serving import Serving, serving
+from tests.realtime.server_process import Serving, serving
 
 pytestmark = [pytest.mark.process, pytest.mark.slow, pytest.mark.django_db]
 
@@ -28,8 +28,8 @@ MISSED = 100
 
 @pytest.fixture
 def process(tmp_path: Path, db: None) -> Iterator[Serving]:
-    with serving(tmp_path, WS_MAX_PER_ADDRESS="0", WS_SEND_QUEUE="65536") as found:
-        yield found
+    with serving(tmp_path, WS_MAX_PER_ADDRESS="0", WS_SEND_QUEUE="65536") as server:
+        yield server
 
 
 def connecting(process: Serving, **options: Any) -> Any:
@@ -99,7 +99,7 @@ def test_who_does_not_read_is_closed_delays_nobody_and_comes_back(
         assert reader.hellos == 1, "the one who reads was closed"
         assert monotonic() - began < 60
         assert process.memory().rss - before < 60 * 1024 * 1024
-        await until(lambda: any(one["closed"].get("1013") for one in processes()))
+        await until(lambda: any(item["closed"].get("1013") for item in processes()))
         code, cursor, read = await asyncio.to_thread(_read_to_the_end, idle)
         # It is cut off if it hasn't read the close a moment later either.
         assert code in (1013, 1006)
@@ -114,7 +114,7 @@ def test_who_does_not_read_is_closed_delays_nobody_and_comes_back(
 
 
 def _connected(process: Serving, path: str) -> Any:
-    """A client that reads nothing until it is asked to, with a small buffer of its own."""
+    """A client that reads nothing until a test lets it, with a small buffer of its own."""
     plain = socket.socket(socket.AF_UNIX)
     plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     plain.connect(str(process.socket))

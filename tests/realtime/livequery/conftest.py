@@ -60,7 +60,7 @@ def games(db: None, aside: Aside) -> Iterator[Api]:
 
 @pytest.fixture
 def person(db: None, aside: Aside) -> Callable[[str], User]:
-    """Signs somebody up."""
+    """Signs a user up."""
 
     def signed_up(name: str) -> User:
         body = {"username": f"{name} {uuid4()}", "password": PASSWORD}

@@ -25,7 +25,7 @@ PATIENCE = 60  # seconds, for a machine that is busy with other things
 
 
 class _Listener:
-    """Nobody notifies it; whoever waits for an event wakes the engine."""
+    """It gets no notifications; waiting for an event wakes the engine."""
 
     def __init__(self) -> None:
         self.woken: Woken = lambda payload: None
@@ -72,11 +72,11 @@ class Desk:
         async def asked() -> dict[str, Any]:
             return self.engine.status()
 
-        found: dict[str, Any] = self.run(asked())
-        return found
+        figures: dict[str, Any] = self.run(asked())
+        return figures
 
     def stranger(self) -> Caller:
-        """Somebody who has not said who they are."""
+        """A connection without a connect message."""
         return Caller(self)
 
     def connect(self, token: str | None = None, **keys: str) -> Caller:
@@ -194,7 +194,7 @@ class Caller:
     def told(self, count: int) -> list[tuple[str, int, str]]:
         """The next events: what happened, to which subscription, to which object."""
         events = [self.next() for _ in range(count)]
-        return [(one["op"], one["requestId"], one["object"]["objectId"]) for one in events]
+        return [(event["op"], event["requestId"], event["object"]["objectId"]) for event in events]
 
     def leave(self) -> None:
         """Close the connection."""

@@ -1,4 +1,4 @@
-"""What subscribers are told adds up to what a search finds."""
+"""Notifications add up to what a search finds."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_events_add_up_to_what_a_search_finds_under_concurrent_writers(
     people: list[tuple[Caller, Api]] = [
         (desk.connect(**MASTER_KEYS), Api(games.headers)),
         (desk.connect(**CLIENT_KEYS), Api({**CLIENT})),
-        *((desk.connect(one.token), Api(one.headers)) for one in (ann, bob)),
+        *((desk.connect(item.token), Api(item.headers)) for item in (ann, bob)),
     ]
     games.make("Last")
     for caller, _ in people:
@@ -100,26 +100,26 @@ def test_events_add_up_to_what_a_search_finds_under_concurrent_writers(
     at_once([lambda chance=chance: write(master, chance, acls, 40) for chance in writers])
     games.make("Last")
     for caller, reader in people:
-        found = told_until_last(caller)
+        events = told_until_last(caller)
         for number, where in enumerate(WHERES):
             expected = games_found(games, reader, where)
-            assert found[number].objects == expected, (seed, where)
+            assert events[number].objects == expected, (seed, where)
     games.delete("/purge/Last")
     games.delete("/schemas/Last")
 
 
 def told_until_last(caller: Caller) -> list[Folded]:
-    """What each subscription has told when the object of the other class was made."""
-    found = [Folded() for _ in WHERES]
+    """What each subscription has sent when the object of the other class was made."""
+    results = [Folded() for _ in WHERES]
     while (event := caller.next())["object"]["className"] == "Game":
-        found[event["requestId"]].take(event)
-    return found
+        results[event["requestId"]].take(event)
+    return results
 
 
 def games_found(committing: Any, reader: Api, where: Any) -> dict[str, dict[str, Any]]:
     """What a search finds, by id, in the form of live queries."""
-    found = committing.aside.do(lambda: reader.results("Game", where=where, limit=1000))
-    return {one["objectId"]: {"className": "Game", **one} for one in found}
+    output = committing.aside.do(lambda: reader.results("Game", where=where, limit=1000))
+    return {item["objectId"]: {"className": "Game", **item} for item in output}
 
 
 def test_a_lost_connection_to_postgresql_loses_nothing(desk: Desk, games: Any):
@@ -141,6 +141,6 @@ def test_a_lost_connection_to_postgresql_loses_nothing(desk: Desk, games: Any):
 
     games.aside.do(hang_up)
     made = [games.make("Game") for _ in range(3)]
-    assert ann.told(3) == [("create", 1, one) for one in made]
+    assert ann.told(3) == [("create", 1, item) for item in made]
     assert ann.socket.closed_with is None
     ann.subscribe(2, "Game", {"score": 1})

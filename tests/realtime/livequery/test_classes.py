@@ -24,7 +24,7 @@ def permit(api: Api, **permissions: Any) -> None:
 def test_a_class_may_be_waited_for_before_it_is_there(desk: Desk, games: Api, settings):
     ann, bob = desk.connect(**MASTER_KEYS), desk.connect()
     ann.subscribe(1, "Later", {"score": 1})
-    # As over REST: clients are not told of classes that they can't make.
+    # As over REST: clients get no hint of classes that they can't make.
     assert bob.refused(1, "Later") == 119
     made = games.make("Later", score=1)
     try:
@@ -63,7 +63,7 @@ def test_a_subscription_ends_when_it_would_be_refused(desk: Desk, games: Api, pe
     permit(games, find=LOGIN, get={"*": True})
     made = games.make("Game", score=1)
     errors = [bob.next("error") for _ in range(2)]
-    assert {(one["requestId"], one["code"], one["reconnect"]) for one in errors} == {
+    assert {(error["requestId"], error["code"], error["reconnect"]) for error in errors} == {
         (1, 101, False),
         (2, 101, False),
     }
@@ -83,7 +83,7 @@ def test_fields_that_become_protected_are_shown_no_more(desk: Desk, games: Api):
     assert [ann.next()["object"]["name"] for _ in range(2)] == ["a", "a"]
     permit(games, find={"*": True}, protectedFields={"*": ["name"]})
     assert games.put(f"/classes/Game/{game}", {"score": 2}).status == 200
-    by_request = {one["requestId"]: one for one in (ann.next() for _ in range(2))}
+    by_request = {item["requestId"]: item for item in (ann.next() for _ in range(2))}
     assert (by_request[2]["op"], by_request[2]["code"]) == ("error", 119)
     assert by_request[1]["op"] == "update"
     assert "name" not in by_request[1]["object"]
@@ -125,7 +125,7 @@ def test_after_a_fault_clients_connect_again(desk: Desk, games: Api, person):
     again.subscribe(1, "Game")
     made = games.make("Game")
     assert again.told(1) == [("create", 1, made)]
-    # Whoever was sent away and hasn't gone yet is answered nothing any more.
+    # A client that is being disconnected gets no more answers.
     ann.say({"op": "subscribe", "requestId": 2, "query": {"className": "Game", "where": {}}})
     assert desk.status["subscriptions"] == 1
 
@@ -135,10 +135,10 @@ def test_people_roles_and_sessions_are_told_to_whom_they_concern(desk: Desk, gam
     for number, name in enumerate(("_User", "_Role", "_Session")):
         master.subscribe(number, name)
     ann = person("ann")
-    told = [master.next("create") for _ in range(2)]
-    assert {one["object"]["className"] for one in told} == {"_User", "_Session"}
-    assert "sessionToken" not in str(told)
-    assert "'password':" not in str(told)
+    events = [master.next("create") for _ in range(2)]
+    assert {item["object"]["className"] for item in events} == {"_User", "_Session"}
+    assert "sessionToken" not in str(events)
+    assert "'password':" not in str(events)
     hers = desk.connect(ann.token)
     hers.subscribe(1, "_Session")
     hers.subscribe(2, "_User", {"objectId": ann.user_id})
@@ -148,7 +148,7 @@ def test_people_roles_and_sessions_are_told_to_whom_they_concern(desk: Desk, gam
     master.next("update", 0)
     person("bob")
     ann.post("/logout")
-    # Her sessions' subscriptions end with the session, whose end she isn't told of as an object.
+    # Her sessions' subscriptions end with the session, whose end isn't sent to her as an object.
     assert {hers.next("error")["code"], hers.next("error")["code"]} == {209}
 
 
@@ -189,14 +189,14 @@ def test_an_event_that_leaves_the_chain_is_told_and_told_again_when_it_comes_bac
     ann.subscribe(1, "ContractEvent", {"contractName": "Gem", "blockNumber": {"$gt": 5}})
     chained(lambda: store(0))
     came = [ann.next("create", 1)["object"] for _ in range(2)]
-    assert [one["blockNumber"] for one in came] == [6, 7]
+    assert [item["blockNumber"] for item in came] == [6, 7]
     assert came[0]["className"] == "ContractEvent"
     chained(remove)
     left = [ann.next("delete", 1)["object"] for _ in range(2)]
-    assert {one["objectId"] for one in left} == {one["objectId"] for one in came}
+    assert {item["objectId"] for item in left} == {item["objectId"] for item in came}
     chained(lambda: store(6))
     back = [ann.next("create", 1)["object"] for _ in range(2)]
-    assert {one["objectId"] for one in back} == {one["objectId"] for one in came}
+    assert {item["objectId"] for item in back} == {item["objectId"] for item in came}
 
 
 def test_an_event_is_sent_as_final_as_it_is_at_that_moment(desk: Desk, chained):
@@ -220,7 +220,7 @@ def test_an_event_is_sent_as_final_as_it_is_at_that_moment(desk: Desk, chained):
         chained(lambda: synced(number=6, safe=6, finalized=5))
         chained(lambda: store(5))
         shown = [ann.next("create", 1)["object"] for _ in range(2)]
-        assert [one["finality"] for one in shown] == ["final", "safe"]
+        assert [item["finality"] for item in shown] == ["final", "safe"]
         assert bob.next("create", 2)["object"]["blockNumber"] == 5
         chained(lambda: synced(number=8, safe=8, finalized=8))
         chained(lambda: store(7))
@@ -231,7 +231,7 @@ def test_an_event_is_sent_as_final_as_it_is_at_that_moment(desk: Desk, chained):
 
 
 def test_a_transaction_is_told_when_it_is_mined(desk: Desk, chained, node):
-    from tests.chain.followed import follow, network, paid
+    from tests.chain.monitored import follow, network, paid
 
     def begin() -> Any:
         network(node.chain_id, node.url)
@@ -240,10 +240,10 @@ def test_a_transaction_is_told_when_it_is_mined(desk: Desk, chained, node):
     ann = desk.connect()
     ann.subscribe(1, "Transaction", {"status": "pending"})
     ann.subscribe(2, "Transaction", {"status": "confirmed"})
-    one = chained(begin)
+    item = chained(begin)
     assert ann.next("create", 1)["object"]["status"] == "pending"
-    chained(one.check)
+    chained(item.check)
     mined = {event["requestId"]: event for event in (ann.next(), ann.next())}
     assert (mined[1]["op"], mined[2]["op"]) == ("leave", "enter")
-    assert mined[2]["object"]["hash"] == one.wire["hash"]
+    assert mined[2]["object"]["hash"] == item.wire["hash"]
     assert mined[2]["original"]["status"] == "pending"

@@ -1,4 +1,4 @@
-"""What subscribers are told of committed changes, and in which order."""
+"""What subscribers get of committed changes, and in which order."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def test_an_object_comes_changes_goes_returns_and_ends(desk: Desk, games: Api):
         put(games, game, score=score)
     games.delete(f"/classes/Game/{game}")
     events = [ann.next() for _ in range(5)]
-    assert [one["op"] for one in events] == ["create", "update", "leave", "enter", "delete"]
-    assert [one["object"]["score"] for one in events] == [6, 7, 1, 9, 9]
-    assert [one.get("original", {}).get("score") for one in events] == [None, 6, 7, 2, None]
-    assert {one["requestId"] for one in events} == {1}
-    assert {one["clientId"] for one in events} == {ann.client_id}
+    assert [event["op"] for event in events] == ["create", "update", "leave", "enter", "delete"]
+    assert [event["object"]["score"] for event in events] == [6, 7, 1, 9, 9]
+    assert [event.get("original", {}).get("score") for event in events] == [None, 6, 7, 2, None]
+    assert {event["requestId"] for event in events} == {1}
+    assert {event["clientId"] for event in events} == {ann.client_id}
     assert "installationId" not in events[0]
 
 
@@ -109,18 +109,18 @@ def test_each_subscription_is_told_in_the_order_of_commits(desk: Desk, games: Ap
     bob.subscribe(1, "Game", {"name": "b"})
     made = [games.make("Game", score=score, name="ab"[score % 2]) for score in range(4, 9)]
     requests = [
-        {"method": "PUT", "path": f"/api/classes/Game/{one}", "body": {"score": number}}
-        for number, one in enumerate(made)
+        {"method": "PUT", "path": f"/api/classes/Game/{item}", "body": {"score": number}}
+        for number, item in enumerate(made)
     ]
     assert games.post("/batch", {"requests": requests, "transaction": True}).status == 200
-    told = ann.told(3 + 5 + 5 + 3)
-    assert [(op, one) for op, request, one in told if request == 2] == [
-        *(("create", one) for one in made),
-        *(("update", one) for one in made),
+    event = ann.told(3 + 5 + 5 + 3)
+    assert [(op, item) for op, request, item in event if request == 2] == [
+        *(("create", item) for item in made),
+        *(("update", item) for item in made),
     ]
-    assert [(op, one) for op, request, one in told if request == 1] == [
-        *(("create", one) for one in made[2:]),
-        *(("leave", one) for one in made[2:]),
+    assert [(op, item) for op, request, item in event if request == 1] == [
+        *(("create", item) for item in made[2:]),
+        *(("leave", item) for item in made[2:]),
     ]
     assert bob.told(4) == [(op, 1, made[n]) for op in ("create", "update") for n in (1, 3)]
 
@@ -154,10 +154,10 @@ def test_watch_tells_updates_of_those_fields_only(desk: Desk, games: Api):
         put(games, game, **fields)
     games.delete(f"/classes/Game/{game}")
     events = [ann.next() for _ in range(6)]
-    assert [one["op"] for one in events] == [
+    assert [event["op"] for event in events] == [
         *("create", "update", "update", "leave", "enter", "delete")
     ]
-    assert [one["object"]["name"] for one in events[1:3]] == ["b", "b"]
+    assert [event["object"]["name"] for event in events[1:3]] == ["b", "b"]
     assert events[2]["object"]["info"]["level"] == 2
 
 
@@ -179,10 +179,10 @@ def test_one_change_is_told_to_every_subscription_that_finds_it(desk: Desk, game
         ann.subscribe(number + 1, "Game", where)
     games.make("Game", name="a", tags=["x", "y"], score=3, info={"a": 1})
     last = games.make("Game")
-    told = []
-    while not told or told[-1] != ("create", 8, last):
-        told += ann.told(1)
-    assert sorted(request for _, request, one in told if one != last) == [1, 2, 3, 4, 5, 6, 7]
+    observed = []
+    while not observed or observed[-1] != ("create", 8, last):
+        observed += ann.told(1)
+    assert sorted(request for _, request, item in observed if item != last) == [1, 2, 3, 4, 5, 6, 7]
 
 
 def test_large_objects_are_told_whole(desk: Desk, games: Api):

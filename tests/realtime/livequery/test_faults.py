@@ -19,7 +19,7 @@ from realtime.sockets.connections import TRY_AGAIN
 from tests.chain.faults.installation import Installation, installed
 from tests.ports import free_port
 from tests.realtime.livequery.desk import CLIENT_KEYS
-from tests.realtime.serving import close_code, eventually
+from tests.realtime.server_process import close_code, eventually
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
@@ -122,6 +122,6 @@ def test_a_crash_of_postgresql_sends_clients_away_who_come_back(installation):
 
 def crash(service: Installation) -> None:
     """All of the server begins again when one of its processes is killed."""
-    with suppress(psycopg.OperationalError), psycopg.connect(service.folder.database_url) as one:
-        os.kill(one.info.backend_pid, signal.SIGKILL)
-        one.execute("SELECT 1")
+    with suppress(psycopg.OperationalError), psycopg.connect(service.folder.database_url) as item:
+        os.kill(item.info.backend_pid, signal.SIGKILL)
+        item.execute("SELECT 1")

@@ -28,13 +28,13 @@ pytestmark = pytest.mark.django_db
 def test_what_the_matcher_finds_the_index_gives(things, data):
     wheres = data.draw(st.lists(strategies.wheres(things), min_size=1, max_size=8))
     index: SubscriptionIndex[int] = SubscriptionIndex()
-    found: dict[int, Any] = {}
+    results: dict[int, Any] = {}
     for number, where in enumerate(wheres):
         with suppress(ServiceError):
             query = parse_where(where)
-            found[number] = predicate(query, class_name="Thing")
+            results[number] = predicate(query, class_name="Thing")
             index.add(number, query)
     for thing in things:
         candidates = set(index.candidates(thing))
-        for number, finds in found.items():
+        for number, finds in results.items():
             assert number in candidates or not finds(thing), wheres[number]

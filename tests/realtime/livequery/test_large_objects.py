@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.realtime.serving import PATIENCE, serving
+from tests.realtime.server_process import PATIENCE, serving
 from tests.subscribers import KEYS
 
 pytestmark = [
@@ -32,11 +32,11 @@ def test_a_large_object_sends_nobody_away(tmp_path: Path, master: Any) -> None:
         client.send(json.dumps({"op": "subscribe", "requestId": 1, "query": query}))
         assert next_one()["op"] == "subscribed"
         large = master.make("Letter", name="large", text="x" * 1_000_000)
-        told = next_one()
-        assert (told["op"], told["code"], told["requestId"]) == ("error", 116, 1)
-        assert large in told["error"]
-        assert told["reconnect"] is False
+        event = next_one()
+        assert (event["op"], event["code"], event["requestId"]) == ("error", 116, 1)
+        assert large in event["error"]
+        assert event["reconnect"] is False
         master.put(f"/classes/Letter/{small}", {"name": "still"})
-        told = next_one()
-        assert (told["op"], told["object"]["name"]) == ("update", "still")
+        event = next_one()
+        assert (event["op"], event["object"]["name"]) == ("update", "still")
         client.close()

@@ -73,8 +73,8 @@ def test_all_clients_together_have_a_limit(desk: Desk, games: Api):
         for number in range(12)
     ]
     assert desk.engine.memory.total <= OF_ALL
-    refused = [one for one in answers if one["op"] == "error"]
-    assert {(one["code"], one["error"]) for one in refused} == {
+    refused = [answer for answer in answers if answer["op"] == "error"]
+    assert {(answer["code"], answer["error"]) for answer in refused} == {
         (ServiceUnavailable.code, "Subscriptions of all clients are too large together.")
     }
 

@@ -168,9 +168,9 @@ def test_the_query_of_a_subscription_is_answered_with_what_it_finds(desk: Desk, 
     ann.say({"op": "query", "requestId": 1})
     result = ann.next("result", 1)
     assert result["installationId"] == "phone-1"
-    [found] = result["results"]
-    assert (found["className"], found["objectId"], found["score"]) == ("Game", game, 2)
-    assert "name" not in found
+    [results] = result["results"]
+    assert (results["className"], results["objectId"], results["score"]) == ("Game", game, 2)
+    assert "name" not in results
     ann.say({"op": "query", "requestId": 2})
     assert ann.next("error", 2)["code"] == 2
 
@@ -271,11 +271,11 @@ def test_the_read_only_master_key_reads(desk: Desk, games: Api):
 
 def test_a_client_who_leaves_leaves_nothing_behind(desk: Desk, games: Api, person):
     ann = person("ann")
-    one, other = desk.connect(ann.token), desk.connect(ann.token)
+    item, other = desk.connect(ann.token), desk.connect(ann.token)
     for number in (1, 2, 3):
-        one.subscribe(number, "Game", {"score": number}, token=ann.token)
+        item.subscribe(number, "Game", {"score": number}, token=ann.token)
         other.subscribe(number, "Game")
-    one.leave()
+    item.leave()
     assert desk.status["subscriptions"] == 3
     assert desk.status["sessions"] == 1
     other.leave()

@@ -18,13 +18,13 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def budgets(own_registrations: None) -> list[Any]:
     """The budgets with which the class was asked."""
-    found: list[Any] = []
+    observed: list[Any] = []
 
     @before_subscribe("Game")
     def subscribed(request: SubscribeRequest) -> None:
-        found.append(current().budget)
+        observed.append(current().budget)
 
-    return found
+    return observed
 
 
 def test_a_client_has_the_budget_of_its_network(desk: Desk, games: Api, budgets: list[Any]):
@@ -47,17 +47,17 @@ def test_an_address_with_its_share_of_slow_searches_is_told_to_wait(
     games.make("Game", score=1)
     ann, bob, root = desk.connect(), desk.connect(), desk.connect(**MASTER_KEYS)
     bob.socket.address = "192.0.2.2"
-    for one in (ann, bob, root):
-        one.subscribe(1, "Game", {"score": 1})
+    for item in (ann, bob, root):
+        item.subscribe(1, "Game", {"score": 1})
     slow = slow_statements().enter(ann.socket.address, spent=1.0)
     try:
         ann.say({"op": "query", "requestId": 1})
         refused = ann.next("error", 1)
         assert (refused["code"], refused["reconnect"]) == (100, False)
         assert "slow requests" in refused["error"]
-        for one in (bob, root):
-            one.say({"op": "query", "requestId": 1})
-            assert len(one.next("result", 1)["results"]) == 1
+        for item in (bob, root):
+            item.say({"op": "query", "requestId": 1})
+            assert len(item.next("result", 1)["results"]) == 1
     finally:
         slow_statements().leave(slow)
     # The subscription goes on.

@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from objects.core.pipeline.stages import parse_aggregation
+from objects.core.pipeline.parser import parse_aggregation
 from objects.sql.pipeline.statement import compile_aggregation
 from tests.objects.sql.world import GENERIC
-from tests.security.fuzz.fuzzing import (
+from tests.security.fuzz.mutation import Mutator
+from tests.security.fuzz.targets import (
     EXAMPLES,
     accepts,
     check_nothing_long_is_remembered,
     check_work_is_proportional,
     fuzz,
 )
-from tests.security.fuzz.mutation import Mutator
 from tests.security.fuzz.test_where import _Scope
 
 CORPUS: list[dict[str, Any]] = [

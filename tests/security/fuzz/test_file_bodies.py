@@ -12,9 +12,9 @@ import pytest
 from objects.files.names import check_name
 from objects.files.types import settled_type
 from objects.views.files.uploads import json_upload, receive_form
-from tests.security.fuzz.fuzzing import EXAMPLES, accepts, fuzz
 from tests.security.fuzz.mutation import Mutator
 from tests.security.fuzz.requests import request
+from tests.security.fuzz.targets import EXAMPLES, accepts, fuzz
 
 CONTENT = bytes(range(256)) * 3
 
@@ -69,9 +69,9 @@ class Taken:
         self.content += b"".join(pieces)
 
 
-def receive(given: tuple[str, bytes]) -> None:
+def receive(value: tuple[str, bytes]) -> None:
     """Take a form."""
-    content_type, body = given
+    content_type, body = value
     taken: Any = Taken()
     receive_form(request("POST", "/api/files/a.txt", {"CONTENT_TYPE": content_type}, body), taken)
     assert len(taken.content) <= len(body)
@@ -87,9 +87,9 @@ def receive_json(body: bytes) -> None:
     assert taken.content == base64.b64decode(joined + "=" * (-len(joined) % 4))
 
 
-def settle(given: tuple[str, str, bytes]) -> None:
+def settle(value: tuple[str, str, bytes]) -> None:
     """Decide what a file is."""
-    name, content_type, head = given
+    name, content_type, head = value
     assert settled_type(check_name(name), content_type, head).isprintable()
 
 
@@ -131,6 +131,6 @@ def test_escapes_in_base64_mean_the_same_wherever_they_are_cut(cut, monkeypatch)
     from objects.views.files import uploads
 
     text = base64.b64encode(CONTENT).decode()
-    escaped = "".join(f"\\u{ord(one):04x}" if n % 3 else one for n, one in enumerate(text))
+    escaped = "".join(f"\\u{ord(item):04x}" if n % 3 else item for n, item in enumerate(text))
     monkeypatch.setattr(uploads, "CHUNK", cut)
     receive_json(f'{{"base64": "{escaped}"}}'.encode())

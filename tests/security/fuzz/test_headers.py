@@ -14,14 +14,14 @@ from backend.http.bodies import parsers
 from backend.http.context import client_address
 from backend.http.views import read_call
 from backend.kernel.networks import parse_address
-from tests.security.fuzz.fuzzing import (
+from tests.security.fuzz.mutation import Mutator
+from tests.security.fuzz.requests import request
+from tests.security.fuzz.targets import (
     EXAMPLES,
     accepts,
     check_nothing_long_is_remembered,
     fuzz,
 )
-from tests.security.fuzz.mutation import Mutator
-from tests.security.fuzz.requests import request
 
 APPLICATION = {"HTTP_X_SVC_APPLICATION_ID": "test-app"}
 BASIC = base64.b64encode(b"test-app:javascript-key=test-javascript-key").decode()
@@ -68,9 +68,9 @@ def _proxied(settings):
     settings.SERVICE = {**settings.SERVICE, **RESTRICTED}
 
 
-def use(given: tuple[dict[str, str], bytes]) -> None:
+def use(value: tuple[dict[str, str], bytes]) -> None:
     """Read a request to its credentials, and its id."""
-    meta, body = given
+    meta, body = value
     address = client_address(meta)
     forwarded = str(meta.get("HTTP_X_FORWARDED_FOR") or "").split(",")
     assert address in (str(meta.get("REMOTE_ADDR") or ""), *map(parse_address, forwarded))

@@ -9,14 +9,14 @@ import pytest
 
 from realtime.core.messages import LiveQuery, Refused, Subscribe, parse_message
 from realtime.livequery.requests import check_class, question
-from tests.security.fuzz.fuzzing import (
+from tests.security.fuzz.mutation import Mutator
+from tests.security.fuzz.targets import (
     EXAMPLES,
     accepts,
     check_nothing_long_is_remembered,
     check_work_is_proportional,
     fuzz,
 )
-from tests.security.fuzz.mutation import Mutator
 from tests.security.fuzz.test_where import CORPUS as WHERES
 
 CONNECT = {"op": "connect", "applicationId": "a", "restAPIKey": "k", "sessionToken": "r:1"}

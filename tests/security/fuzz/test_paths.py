@@ -12,14 +12,14 @@ from backend.http.edge.routing import resolve
 from backend.kernel.principal import CLIENT
 from backend.limits import rules_for
 from objects.views.batch import _items
-from tests.security.fuzz.fuzzing import (
+from tests.security.fuzz.mutation import Mutator
+from tests.security.fuzz.targets import (
     EXAMPLES,
     accepts,
     check_nothing_long_is_remembered,
     check_work_is_proportional,
     fuzz,
 )
-from tests.security.fuzz.mutation import Mutator
 
 CORPUS = [
     "/classes/Game",

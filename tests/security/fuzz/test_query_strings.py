@@ -8,14 +8,14 @@ import pytest
 
 from backend.http.bodies.parsers import decoded_parameters, query_parameters
 from objects.core.query.options import FindLimits, parse_find_options, parse_get_options
-from tests.security.fuzz.fuzzing import (
+from tests.security.fuzz.mutation import Mutator
+from tests.security.fuzz.targets import (
     EXAMPLES,
     accepts,
     check_nothing_long_is_remembered,
     check_work_is_proportional,
     fuzz,
 )
-from tests.security.fuzz.mutation import Mutator
 
 CORPUS = [
     "where=%7B%22name%22%3A%22a%22%7D&limit=10&skip=5&order=-name,score&count=1",

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from objects.core.regex.patterns import compile_regex
-from tests.security.fuzz.fuzzing import (
+from tests.security.fuzz.mutation import Mutator
+from tests.security.fuzz.targets import (
     EXAMPLES,
     accepts,
     check_nothing_long_is_remembered,
     fuzz,
 )
-from tests.security.fuzz.mutation import Mutator
 
 CORPUS = [
     "abc",
@@ -35,13 +35,13 @@ _LARGEST = 200_000
 """Characters of a pattern of 1,000 characters after its translation."""
 
 
-def use(given: tuple[str, str]) -> None:
+def use(value: tuple[str, str]) -> None:
     """Compile and search."""
-    regex = compile_regex(*given)
+    regex = compile_regex(*value)
     assert len(regex.postgres) <= _LARGEST
     for text in TEXTS:
-        found = regex.found_in(text)
-        if found and regex.prefix:
+        matches = regex.found_in(text)
+        if matches and regex.prefix:
             assert text.startswith(regex.prefix)
 
 

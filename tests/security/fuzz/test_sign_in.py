@@ -13,14 +13,14 @@ from objects.users.adapters.base import Unproven
 from objects.users.adapters.signatures import message_hash, signature_bytes, signed_by_key
 from objects.users.passkeys import ceremonies
 from objects.users.passkeys.ceremonies import Unverified
-from tests.security.fuzz.fuzzing import (
+from tests.security.fuzz.mutation import Mutator
+from tests.security.fuzz.targets import (
     EXAMPLES,
     accepts,
     check_nothing_long_is_remembered,
     check_work_is_proportional,
     fuzz,
 )
-from tests.security.fuzz.mutation import Mutator
 
 ADDRESS = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
 MESSAGE = f"""example.org wants you to sign in with your Ethereum account:
@@ -79,36 +79,36 @@ PROOF = {
 PASSKEYS: list[dict[str, Any]] = [NEW, PROOF]
 
 
-def read_message(given: tuple[str, str]) -> None:
+def read_message(value: tuple[str, str]) -> None:
     """Read a message and a signature. A message that was read is written as it was."""
-    text, signature = given
+    text, signature = value
     message = siwe.read(text)
     assert message.address in text
     assert siwe.read(message.text()).nonce == message.nonce
     signed_by_key(message.address, message_hash(text), signature_bytes(signature))
 
 
-def read_passkey(given: Any) -> None:
+def read_passkey(value: Any) -> None:
     """Read and verify a passkey, new or used."""
-    if not isinstance(given, dict):
+    if not isinstance(value, dict):
         return
-    response = given.get("response")
+    response = value.get("response")
     if isinstance(response, dict) and "attestationObject" in response:
-        ceremonies.verify_attestation(ceremonies.read_attestation(given), b"c" * 32)
-    credential = ceremonies.read_assertion(given)
+        ceremonies.verify_attestation(ceremonies.read_attestation(value), b"c" * 32)
+    credential = ceremonies.read_assertion(value)
     ceremonies.user_handle(credential)
     ceremonies.verify_assertion(credential, b"c" * 32, ATTESTATION[-77:])
 
 
 def make_passkey(mutator: Mutator) -> Any:
-    given = mutator.sample()
-    response = dict(given["response"])
+    samples = mutator.sample()
+    response = dict(samples["response"])
     name = mutator.pick(list(response))
     if isinstance(response[name], str) and mutator.below(3):
         raw = base64.urlsafe_b64decode(response[name] + "==")
         response[name] = _coded(mutator.data(raw))
-    given = {**given, "response": response}
-    return given if mutator.below(2) else mutator.json(given)
+    samples = {**samples, "response": response}
+    return samples if mutator.below(2) else mutator.json(samples)
 
 
 def test_the_examples_are_valid():

@@ -11,14 +11,14 @@ import pytest
 from realtime.core.cursors import BadCursor, Cursor, decode, encode
 from realtime.core.event_queries import BadQuery, parse
 from realtime.process.admission import QUERY_KEYS, Admission, Refusal, address_of, headers_of
-from tests.security.fuzz.fuzzing import (
+from tests.security.fuzz.mutation import Mutator
+from tests.security.fuzz.targets import (
     EXAMPLES,
     accepts,
     check_nothing_long_is_remembered,
     check_work_is_proportional,
     fuzz,
 )
-from tests.security.fuzz.mutation import Mutator
 
 CURSOR = "1.abc123.31337:17,10:3.31337:5"
 QUERIES = [
@@ -52,10 +52,10 @@ def _closed(settings):
 
 def use(handshake: tuple[str, dict[str, str]]) -> None:
     """Admit a connection, count it out again, and read its filters."""
-    text, given = handshake
+    text, source = handshake
     raw = [
         (name.encode("latin-1", "replace"), value.encode("latin-1", "replace"))
-        for name, value in given.items()
+        for name, value in source.items()
     ]
     headers = headers_of({"headers": raw})
     address = address_of({"client": None}, headers)

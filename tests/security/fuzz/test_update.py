@@ -11,14 +11,14 @@ from objects.core.access.acl import parse_acl
 from objects.core.update.operations import apply, echo, fit
 from objects.core.update.parser import parse_write
 from tests.objects.sql.world import GENERIC
-from tests.security.fuzz.fuzzing import (
+from tests.security.fuzz.mutation import Mutator
+from tests.security.fuzz.targets import (
     EXAMPLES,
     accepts,
     check_nothing_long_is_remembered,
     check_work_is_proportional,
     fuzz,
 )
-from tests.security.fuzz.mutation import Mutator
 from tests.security.fuzz.test_where import DATE, OBJECT, POINT, POINTER
 
 CORPUS: list[dict[str, Any]] = [

@@ -15,14 +15,14 @@ from objects.core.query.tree import Everything, Query
 from objects.sql.compiler import compile_query
 from objects.sql.tables import ClassTable
 from tests.objects.sql.world import GENERIC, OTHER, PROMOTED
-from tests.security.fuzz.fuzzing import (
+from tests.security.fuzz.mutation import Mutator
+from tests.security.fuzz.targets import (
     EXAMPLES,
     accepts,
     check_nothing_long_is_remembered,
     check_work_is_proportional,
     fuzz,
 )
-from tests.security.fuzz.mutation import Mutator
 
 POINTER = {"__type": "Pointer", "className": "Other", "objectId": "aaaaaaaaaa"}
 DATE = {"__type": "Date", "iso": "2020-01-31T12:00:00.000Z"}

@@ -14,7 +14,7 @@ import pytest
 from functions import FunctionRequest, JobRequest, TriggerRequest, before_save, function, job
 from functions.jobs.models import JobStatus
 from functions.jobs.tasks import run_job
-from tests.chain.network_read import listen, network
+from tests.chain.indexed_network import listen, network
 from tests.evm.node import Node
 from tests.people import log_in, sign_up
 from tests.rest import Api
@@ -35,9 +35,9 @@ def follows(name: str) -> Iterator[None]:
     """Assert that the code inside calls the functions of a path of the page in this order."""
     with traced() as calls:
         yield
-    rest = iter(calls)
+    remaining = iter(calls)
     for step in PATHS[name]:
-        assert step in rest, f"{name}: {step} isn't called, or not after the step before it"
+        assert step in remaining, f"{name}: {step} isn't called, or not after the step before it"
 
 
 def function_named(dotted: str) -> Any:
@@ -45,12 +45,12 @@ def function_named(dotted: str) -> Any:
     parts = dotted.split(".")
     for length in range(len(parts) - 1, 0, -1):
         try:
-            found: Any = importlib.import_module(".".join(parts[:length]))
+            module: Any = importlib.import_module(".".join(parts[:length]))
         except ModuleNotFoundError:
             continue
         for part in parts[length:]:
-            found = getattr(found, part)
-        return found
+            module = getattr(module, part)
+        return module
     raise AttributeError(dotted)
 
 

@@ -103,13 +103,13 @@ class Authenticator:
         }
 
     def _client_data(self, type_: str, challenge: str) -> bytes:
-        found = {
+        results = {
             "type": self.says_type or type_,
             "challenge": self.says_challenge or challenge,
             "origin": self.origin,
             "crossOrigin": self.in_frame,
         }
-        return json.dumps(found).encode()
+        return json.dumps(results).encode()
 
     def _data(self, rp_id: str, more: int = 0, attested: bytes = b"") -> bytes:
         self.counter += self.counts
@@ -120,7 +120,7 @@ class Authenticator:
         public = self.key.public_key()
         if self.algorithm == ES256:
             numbers = public.public_numbers()
-            x, y = (one.to_bytes(32, "big") for one in (numbers.x, numbers.y))
+            x, y = (item.to_bytes(32, "big") for item in (numbers.x, numbers.y))
             return {1: 2, 3: ES256, -1: 1, -2: x, -3: y}
         if self.algorithm == EDDSA:
             return {1: 1, 3: EDDSA, -1: 6, -2: public.public_bytes_raw()}

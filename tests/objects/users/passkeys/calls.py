@@ -21,8 +21,8 @@ def result(reply: Reply) -> Any:
 
 def register_init(username: str, api: Api = ANYBODY) -> dict[str, Any]:
     """The options for a new passkey."""
-    found: dict[str, Any] = result(api.post("/functions/registerInit", {"username": username}))
-    return found
+    results: dict[str, Any] = result(api.post("/functions/registerInit", {"username": username}))
+    return results
 
 
 def complete(
@@ -47,9 +47,9 @@ def register(
     return authenticator, result(complete(options, authenticator.create(options), api))
 
 
-def log_in_init(api: Api = ANYBODY, **given: Any) -> dict[str, Any]:
-    found: dict[str, Any] = result(api.post("/functions/passkeyLoginInit", given))
-    return found
+def log_in_init(api: Api = ANYBODY, **value: Any) -> dict[str, Any]:
+    results: dict[str, Any] = result(api.post("/functions/passkeyLoginInit", value))
+    return results
 
 
 def log_in_complete(
@@ -65,9 +65,9 @@ def log_in_complete(
     )
 
 
-def log_in(authenticator: Authenticator, api: Api = ANYBODY, **given: Any) -> Reply:
+def log_in(authenticator: Authenticator, api: Api = ANYBODY, **value: Any) -> Reply:
     """The answer to a log-in with this passkey."""
-    options = log_in_init(api, **given)
+    options = log_in_init(api, **value)
     return log_in_complete(options, authenticator.get(options), api)
 
 

@@ -41,11 +41,11 @@ def test_of_requests_with_one_token_one_succeeds():
 
 
 def test_of_users_with_one_name_one_succeeds():
-    asked = [register_init(name) for name in ("ann", "ANN", "Ann", "aNN")]
+    responses = [register_init(name) for name in ("ann", "ANN", "Ann", "aNN")]
     replies = at_once(
         [
             lambda options=options: complete(options, Authenticator().create(options))
-            for options in asked
+            for options in responses
         ]
     )
     assert sorted(reply.status for reply in replies) == [200, 400, 400, 400]
@@ -55,12 +55,12 @@ def test_of_users_with_one_name_one_succeeds():
 
 def test_of_users_with_one_passkey_one_succeeds():
     authenticator = Authenticator()
-    asked = [register_init(name) for name in ("ann", "bob", "cat")]
-    signed = [authenticator.create(options) for options in asked]
+    responses = [register_init(name) for name in ("ann", "bob", "cat")]
+    signed = [authenticator.create(options) for options in responses]
     replies = at_once(
         [
             lambda options=options, answer=answer: complete(options, answer)
-            for options, answer in zip(asked, signed, strict=True)
+            for options, answer in zip(responses, signed, strict=True)
         ]
     )
     assert sorted(reply.status for reply in replies) == [200, 400, 400]
@@ -70,15 +70,15 @@ def test_of_users_with_one_passkey_one_succeeds():
 
 def test_of_signatures_with_one_count_one_logs_in():
     authenticator, _ = register("ann")
-    asked = [log_in_init() for _ in range(4)]
+    responses = [log_in_init() for _ in range(4)]
     signed = []
-    for options in asked:
+    for options in responses:
         authenticator.counter = 6
         signed.append(authenticator.get(options))
     replies = at_once(
         [
             lambda options=options, answer=answer: log_in_complete(options, answer)
-            for options, answer in zip(asked, signed, strict=True)
+            for options, answer in zip(responses, signed, strict=True)
         ]
     )
     assert sorted(reply.status for reply in replies) == [200, 400, 400, 400]
@@ -87,11 +87,11 @@ def test_of_signatures_with_one_count_one_logs_in():
 
 def test_a_first_passkey_and_a_second_one_at_once_are_both_there():
     ann = sign_up("ann")
-    asked = [register_init("ann", ann) for _ in range(3)]
+    responses = [register_init("ann", ann) for _ in range(3)]
     replies = at_once(
         [
             lambda options=options: complete(options, Authenticator().create(options), ann)
-            for options in asked
+            for options in responses
         ]
     )
     assert [reply.status for reply in replies] == [200, 200, 200]

@@ -13,7 +13,7 @@ def findings() -> list[tuple[str, str]]:
     autodiscover_modules("doctor")
     from objects.doctor import passkeys
 
-    return [(found.level, found.said) for found in passkeys()]
+    return [(finding.level, finding.said) for finding in passkeys()]
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_settings_that_work_are_fine(db, settings):
 
 
 @pytest.mark.parametrize(
-    ("service", "said"),
+    ("service", "message"),
     [
         ({"WEBAUTHN_ORIGINS": ("https://evil.org",)}, "isn't of the domain localhost"),
         ({"WEBAUTHN_RP_ID": "example.org"}, "http://localhost:8000 isn't of the domain"),
@@ -48,11 +48,11 @@ def test_settings_that_work_are_fine(db, settings):
         ({"WEBAUTHN_RP_ID": "127.0.0.1"}, "belong to names"),
     ],
 )
-def test_settings_that_can_not_work_are_told(db, settings, service, said):
+def test_settings_that_can_not_work_are_told(db, settings, service, message):
     settings.SERVICE = {**settings.SERVICE, **service}
     ((level, text),) = findings()
     assert level == "warn"
-    assert said in text
+    assert message in text
 
 
 def test_nobody_is_bothered_who_does_not_use_them(db, settings):

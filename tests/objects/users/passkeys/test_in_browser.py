@@ -57,8 +57,8 @@ class Device:
         return self.page.evaluate("window.answer")
 
     def keys(self) -> Any:
-        found = self.session.send("WebAuthn.getCredentials", {"authenticatorId": self.id})
-        return found["credentials"]
+        response = self.session.send("WebAuthn.getCredentials", {"authenticatorId": self.id})
+        return response["credentials"]
 
 
 @pytest.fixture
@@ -81,8 +81,8 @@ def test_signing_up_and_logging_in_with_and_without_a_name(device):
     assert device.press("Log in") == "Hello ann@example.org"
     assert device.answer()["user"] == registered["user"]
     assert device.press("Log in", "ann@example.org") == "Hello ann@example.org"
-    kept = Passkey.objects.get()
-    assert kept.sign_count == device.keys()[0]["signCount"] > 1
+    row = Passkey.objects.get()
+    assert row.sign_count == device.keys()[0]["signCount"] > 1
 
 
 def test_names_that_are_taken_and_passkeys_that_are_unknown(device):

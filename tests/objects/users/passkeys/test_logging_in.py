@@ -48,9 +48,9 @@ def test_any_passkey_of_the_domain_logs_in_without_a_name(db, algorithm):
     assert answer["token"] != registered["token"]
     session = with_token(answer["token"]).get("/sessions/me").json
     assert session["createdWith"] == {"action": "login", "authProvider": "passkey"}
-    kept = Passkey.objects.get()
-    assert kept.sign_count == 2
-    assert kept.used_at is not None
+    row = Passkey.objects.get()
+    assert row.sign_count == 2
+    assert row.used_at is not None
 
 
 def test_with_a_name_it_is_one_of_that_users_passkeys(db):
@@ -84,7 +84,7 @@ def test_the_form_of_wallet_services_does_the_same(db):
 
 
 @pytest.mark.parametrize(
-    "given",
+    "source",
     [
         {"origin": "https://evil.example"}, {"says_rp": "evil.example"}, {"flags": UP},
         {"flags": UV}, {"says_challenge": "AAAA"}, {"says_type": "webauthn.create"},
@@ -92,9 +92,9 @@ def test_the_form_of_wallet_services_does_the_same(db):
     ],
     ids=str,
 )  # fmt: skip
-def test_what_the_authenticator_says_is_verified(db, given):
+def test_what_the_authenticator_says_is_verified(db, source):
     authenticator, _ = register("ann")
-    for name, value in given.items():
+    for name, value in source.items():
         setattr(authenticator, name, value)
     refused(log_in(authenticator))
     assert Passkey.objects.get().sign_count == 1
@@ -160,7 +160,7 @@ def test_authenticators_that_do_not_count_log_in_again_and_again(db):
 
 
 @pytest.mark.parametrize(
-    ("given", "named"),
+    ("value", "named"),
     [
         ({}, "assertion"),
         ({"assertion": {}}, "temporaryAuthenticationToken"),
@@ -171,9 +171,9 @@ def test_authenticators_that_do_not_count_log_in_again_and_again(db):
         ({"assertion": "x", "temporaryAuthenticationToken": "x"}, "assertion"),
     ],
 )  # fmt: skip
-def test_parameters_come_first(db, given, named):
+def test_parameters_come_first(db, value, named):
     for headers in (ANYBODY.headers, READ_ONLY):
-        reply = Api(headers).post("/functions/passkeyLoginComplete", given)
+        reply = Api(headers).post("/functions/passkeyLoginComplete", value)
         assert reply.error == (400, 141)
         assert named in reply.json["error"]
 

@@ -37,7 +37,7 @@ def add(user: User, **more: str) -> Authenticator:
 
 
 def listed(user: Api) -> list[str]:
-    return [one["id"] for one in result(user.post("/functions/listPasskeys"))]
+    return [item["id"] for item in result(user.post("/functions/listPasskeys"))]
 
 
 def test_a_user_with_a_password_gets_a_passkey_and_wallets(client):
@@ -57,12 +57,12 @@ def test_a_second_one_is_made_by_another_authenticator_and_no_more_wallets(clien
     ann = sign_up("ann")
     first = add(ann)
     options = register_init("ann", ann)
-    assert [one["id"] for one in options["excludeCredentials"]] == [first.id]
+    assert [credential["id"] for credential in options["excludeCredentials"]] == [first.id]
     second = add(ann)
     assert set(listed(ann)) == {first.id, second.id}
     assert Wallet.objects.count() == 1
-    for one in (first, second):
-        assert log_in(one).status == 200
+    for credential in (first, second):
+        assert log_in(credential).status == 200
 
 
 def test_only_the_session_that_asked_adds_it(client):
@@ -116,8 +116,8 @@ def test_there_is_an_end_to_how_many(client, monkeypatch):
 def test_users_see_and_remove_their_own(client):
     ann, bob = sign_up("ann"), sign_up("bob")
     first, second, bobs = add(ann, name="Phone"), add(ann, name="Key"), add(bob)
-    shown = {one["id"]: one for one in result(ann.post("/functions/listPasskeys"))}
-    assert {one["name"] for one in shown.values()} == {"Phone", "Key"}
+    shown = {item["id"]: item for item in result(ann.post("/functions/listPasskeys"))}
+    assert {item["name"] for item in shown.values()} == {"Phone", "Key"}
     assert shown[first.id]["lastUsedAt"] is None
     assert set(shown) == {first.id, second.id}
     assert ann.post("/functions/removePasskey", {"id": bobs.id}).error == (404, 101)
@@ -160,8 +160,8 @@ def test_taking_the_identity_away_takes_all_of_them(client, master):
     reply = master.put(f"/users/{ann.user_id}", {"authData": {"passkey": None}})
     assert reply.status == 200
     assert not Passkey.objects.exists()
-    for one in passkeys:
-        assert log_in(one).error == (400, 141)
+    for passkey in passkeys:
+        assert log_in(passkey).error == (400, 141)
 
 
 def test_nobody_claims_the_identity_by_authdata(client):

@@ -60,7 +60,7 @@ def test_the_options_are_what_browsers_and_wallet_services_take(db):
     options = register_init("ann@example.org")
     assert options["rp"] == {"id": "localhost", "name": "localhost"}
     assert options["user"]["name"] == options["user"]["displayName"] == "ann@example.org"
-    assert [one["alg"] for one in options["pubKeyCredParams"]] == [-7, -8, -257]
+    assert [algorithm["alg"] for algorithm in options["pubKeyCredParams"]] == [-7, -8, -257]
     assert options["pubKeyCredParam"] == options["pubKeyCredParams"]
     assert options["supportedCredentialKinds"] == {"firstFactor": ["Fido2"], "secondFactor": []}
     assert options["authenticatorSelection"] == {
@@ -77,17 +77,17 @@ def test_the_options_are_what_browsers_and_wallet_services_take(db):
 
 def test_the_database_has_no_token(db):
     options = register_init("ann")
-    kept = PasskeyChallenge.objects.get()
-    assert options["temporaryAuthenticationToken"].encode() not in bytes(kept.token_hash)
-    assert kept.expires_at - timezone.now() <= timedelta(minutes=10)
+    row = PasskeyChallenge.objects.get()
+    assert options["temporaryAuthenticationToken"].encode() not in bytes(row.token_hash)
+    assert row.expires_at - timezone.now() <= timedelta(minutes=10)
 
 
 @pytest.mark.parametrize(
-    "given", [{}, {"username": ""}, {"username": " "}, {"username": 1}, {"username": "x" * 257},
+    "value", [{}, {"username": ""}, {"username": " "}, {"username": 1}, {"username": "x" * 257},
               {"username": "a\u0000b"}, {"username": {"$ne": 1}}, {"username": None}]
 )  # fmt: skip
-def test_a_username_that_is_none_is_named(db, given):
-    reply = ANYBODY.post("/functions/registerInit", given)
+def test_a_username_that_is_none_is_named(db, value):
+    reply = ANYBODY.post("/functions/registerInit", value)
     assert reply.error == (400, 141)
     assert "username" in reply.json["error"]
     assert not PasskeyChallenge.objects.exists()
@@ -127,8 +127,8 @@ def test_a_user_a_passkey_wallets_and_a_session_are_made(db, algorithm, attests)
     assert session["createdWith"] == {"action": "signup", "authProvider": "passkey"}
     (wallet,) = answer["wallets"]
     assert set(wallet) == {"id", "network", "address"}
-    kept = Passkey.objects.get()
-    assert (kept.user_id, kept.attestation, kept.sign_count) == (me["objectId"], attests, 1)
+    row = Passkey.objects.get()
+    assert (row.user_id, row.attestation, row.sign_count) == (me["objectId"], attests, 1)
     assert log_in_with_password("ann", "").error == (400, 201)
     assert log_in_with_password("ann", "anything").error == (404, 101)
 
@@ -157,7 +157,7 @@ def test_a_wallet_is_made_on_each_network_and_is_known_as_the_users(client, mast
     for network_id in (84532, 11155420):
         master.make("Blockchain", networkId=network_id, name=f"Chain {network_id}")
     _, answer = register("ann")
-    assert [one["network"] for one in answer["wallets"]] == ["84532", "11155420"]
+    assert [item["network"] for item in answer["wallets"]] == ["84532", "11155420"]
     listed = result(ANYBODY.post("/functions/listWallets", {"authToken": answer["token"]}))
     assert listed == {"wallets": answer["wallets"], "items": answer["wallets"]}
     for wallet in answer["wallets"]:
@@ -166,19 +166,19 @@ def test_a_wallet_is_made_on_each_network_and_is_known_as_the_users(client, mast
 
 
 def test_triggers_see_the_new_user_and_may_refuse_it(db):
-    seen = []
+    observed = []
     with registry.temporarily():
 
         @before_save("_User")
         def look(request):
-            seen.append((request.object["username"], request.is_new, request.user_id))
+            observed.append((request.object["username"], request.is_new, request.user_id))
             if request.object["username"] == "bob":
                 raise ValueError("no bobs")
 
         register("ann")
         options = register_init("bob")
         reply = complete(options, Authenticator().create(options))
-    assert seen == [("ann", True, None), ("bob", True, None)]
+    assert observed == [("ann", True, None), ("bob", True, None)]
     assert reply.error == (400, 141)
     assert not UserRow.objects.filter(username="bob").exists()
     assert (Passkey.objects.count(), Wallet.objects.count()) == (1, 1)
@@ -188,7 +188,7 @@ def test_triggers_see_the_new_user_and_may_refuse_it(db):
 
 
 @pytest.mark.parametrize(
-    ("given", "named"),
+    ("value", "named"),
     [
         ({}, "signedChallenge"),
         ({"signedChallenge": {}}, "temporaryAuthenticationToken"),
@@ -201,9 +201,9 @@ def test_triggers_see_the_new_user_and_may_refuse_it(db):
         ({"signedChallenge": [], "temporaryAuthenticationToken": ""}, "signedChallenge"),
     ],
 )
-def test_parameters_come_first(db, given, named):
+def test_parameters_come_first(db, value, named):
     for headers in (ANYBODY.headers, READ_ONLY, MASTER):
-        reply = Api(headers).post("/functions/registerComplete", given)
+        reply = Api(headers).post("/functions/registerComplete", value)
         assert reply.error == (400, 141)
         assert named in reply.json["error"]
 
@@ -439,4 +439,4 @@ def test_a_deactivated_network_gets_no_wallets(master):
     master.make("Blockchain", networkId=2, name="Two")
     Blockchain.objects.filter(network_id=2).update(active=False)
     _, answer = register("ann")
-    assert [one["network"] for one in answer["wallets"]] == ["1"]
+    assert [wallet["network"] for wallet in answer["wallets"]] == ["1"]

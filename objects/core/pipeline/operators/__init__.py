@@ -1,0 +1,1 @@
+"""The operators of expressions: one class each. ``registry`` lists them."""

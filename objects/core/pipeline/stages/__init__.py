@@ -1,0 +1,1 @@
+"""The stages of pipelines: one class each. ``registry`` lists them."""

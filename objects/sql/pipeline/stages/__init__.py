@@ -1,0 +1,1 @@
+"""The SQL of the stages: one class each, in the module of the stage's name."""
