@@ -15,9 +15,9 @@ _SHORT = 20  # characters
 
 
 def deployment(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    found: list[CheckMessage] = []
+    messages: list[CheckMessage] = []
     if set(DEFAULTS["MASTER_KEY_IPS"]) & set(service_settings.MASTER_KEY_IPS):
-        found.append(
+        messages.append(
             Warning(
                 "The master key is accepted from any address.",
                 hint="List your servers' addresses in MASTER_KEY_IPS.",
@@ -26,7 +26,7 @@ def deployment(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
         )
     address = urlsplit(settings.PUBLIC_URL)
     if address.scheme != "https" or address.hostname == "localhost":
-        found.append(
+        messages.append(
             Warning(
                 "PUBLIC_URL isn't an https address: keys and tokens travel unencrypted.",
                 hint="Set PUBLIC_URL, and SITE_ADDRESS for the proxy, to https://your.host.",
@@ -36,7 +36,7 @@ def deployment(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     for name in ("MASTER_KEY", "READ_ONLY_MASTER_KEY"):
         key = getattr(service_settings, name)
         if key and len(key) < _SHORT:
-            found.append(
+            messages.append(
                 Warning(
                     f"{name} is short enough to be guessed.",
                     hint=f"Use at least {_SHORT} random characters.",
@@ -44,7 +44,7 @@ def deployment(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
                 )
             )
     if all(rule.approximate for rule in rules_for("/login", "POST")):
-        found.append(
+        messages.append(
             Warning(
                 "Passwords may be guessed as fast as the service answers: log in isn't limited.",
                 hint='Set RATE_LIMITS to rules for /login, or put "guesses" into its list.',
@@ -52,19 +52,19 @@ def deployment(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
             )
         )
     if settings.EMAIL_BACKEND == "django.core.mail.backends.console.EmailBackend":
-        found.append(
+        messages.append(
             Warning(
-                "Mail is printed, not sent: nobody can reset a password or verify an address.",
+                "Mail is printed, not sent: users can't reset passwords or verify addresses.",
                 hint="Set EMAIL_URL to your mail server.",
                 id="backend.W005",
             )
         )
     if service_settings.WALLET_CUSTODIAN == "mock":
-        found.append(
+        messages.append(
             Warning(
-                "Users get wallets that nobody has the keys of: what is sent to them is lost.",
+                "Users get wallets without keys: what is sent to them is lost.",
                 hint="Set WALLET_CUSTODIAN to local, http or none.",
                 id="backend.W006",
             )
         )
-    return found
+    return messages

@@ -57,8 +57,8 @@ def _heard_from(which: str, silence: float) -> bool:
     from backend.kernel.process import heartbeats
 
     with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=5) as client:
-        seen = heartbeats.latest(client, which)
-    return seen is not None and time() - seen < silence
+        latest = heartbeats.latest(client, which)
+    return latest is not None and time() - latest < silence
 
 
 def main() -> int:

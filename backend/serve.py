@@ -106,10 +106,10 @@ def serve(role: str) -> None:
     made = roles.ROLES[role]()
     work = made.work
     if role == "web" or made.count > 1:
-        found = Supervisor([made]).run()
-        if found is None:
+        assigned = Supervisor([made]).run()
+        if assigned is None:
             return
-        work = found
+        work = assigned
     work()
 
 

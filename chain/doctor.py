@@ -31,7 +31,7 @@ _LIKE_A_KEY: Final = 20  # characters of a part of an address
 def networks() -> Iterator[Finding]:
     """Whether each network's endpoints answer, for the right network, and without lag."""
     followed = [*Blockchain.objects.filter(active=True, network_id__isnull=False)[:_MOST]]
-    endpoints = [(one, given_for(one.network_id or 0)) for one in followed]
+    endpoints = [(network, given_for(network.network_id or 0)) for network in followed]
     answers = iter(look_at([each for _, some in endpoints for each in some], seconds=_PATIENCE))
     for network, some in endpoints:
         yield from _of_network(network, some, [next(answers) for _ in some])
@@ -116,7 +116,8 @@ def _contradictions(networks: Any) -> Iterator[Finding]:
         yield warn(
             f"network {cursor.network_id}: the last audit couldn't settle"
             f" {(cursor.audit or {}).get('unclear')} blocks.",
-            f"Add another provider, then script/manage chain_verify {cursor.network_id} --mend for"
+            "Add another provider, then run"
+            f" script/manage chain_verify {cursor.network_id} --repair for"
             " these blocks.",
         )
 

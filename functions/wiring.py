@@ -11,7 +11,7 @@ from functions.jobs import classes
 from functions.runtime import runner
 from functions.runtime.registry import registry
 from functions.triggers import decorators
-from functions.webhooks import calls, class_hooks
+from functions.webhooks import class_hooks, synchronous_calls
 from objects import triggers
 
 
@@ -22,7 +22,7 @@ def wire() -> None:
         import_module(f"functions.{room}.tasks")
     # Server code that calls a function by its name; names that are webhooks.
     registry.caller = runner.call_python
-    registry.elsewhere = calls.function
+    registry.elsewhere = synchronous_calls.function
     # The object service calls what a deployment has registered as triggers, and webhooks.
     registry.on_trigger = decorators.connect
     triggers.add_source(class_hooks.handlers)

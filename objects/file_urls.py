@@ -79,15 +79,15 @@ def has_expired(link: Link) -> bool:
     return int(link.expires) <= time()
 
 
-def address_in_value(name: str, said: str | None) -> str:
+def address_in_value(name: str, url: str | None) -> str:
     """The ``url`` that a File value in an object is stored with.
 
     It follows from the name, whatever the client says: whoever fetches it later (a function, a
     webhook, an app) is never led to an address of a client's choice. Hosts in
     ``FILE_URL_DOMAINS`` are the exception.
     """
-    if said is not None and service_settings.FILE_URL_DOMAINS and _is_trusted(said):
-        return said
+    if url is not None and service_settings.FILE_URL_DOMAINS and _is_trusted(url):
+        return url
     return file_url(name)
 
 

@@ -51,9 +51,9 @@ def reencrypt_all(former: Sequence[str] = ()) -> Reencrypted:
     """
     done = unreadable = 0
     for column in _columns:
-        found = _reencrypt(column, cipher(column.purpose, tuple(former)))
-        done += found.done
-        unreadable += found.unreadable
+        result = _reencrypt(column, cipher(column.purpose, tuple(former)))
+        done += result.done
+        unreadable += result.unreadable
     return Reencrypted(done, unreadable)
 
 
@@ -81,8 +81,8 @@ def _reencrypt(column: EncryptedColumn, box: MultiFernet) -> Reencrypted:
     last = None
     while True:
         page = rows if last is None else rows.filter(pk__gt=last)
-        found = [*page.order_by("pk").values_list("pk", column.field)[:_PAGE]]
-        for key, secret in found:
+        stored = [*page.order_by("pk").values_list("pk", column.field)[:_PAGE]]
+        for key, secret in stored:
             try:
                 fresh = box.rotate(secret).decode()
             except InvalidToken:
@@ -91,6 +91,6 @@ def _reencrypt(column: EncryptedColumn, box: MultiFernet) -> Reencrypted:
             # A value that was stored meanwhile is encrypted with the present key.
             rows.filter(pk=key, **{column.field: secret}).update(**{column.field: fresh})
             done += 1
-        if len(found) < _PAGE:
+        if len(stored) < _PAGE:
             return Reencrypted(done, unreadable)
-        last = found[-1][0]
+        last = stored[-1][0]

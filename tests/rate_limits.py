@@ -24,10 +24,10 @@ def nothing_counted() -> Iterator[None]:
 def _empty() -> None:
     from django.conf import settings
 
-    from backend import limits
+    from backend.limits import decisions
 
-    limits._floods.cache_clear()
-    limits._own_floods.cache_clear()
+    decisions._floods.cache_clear()
+    decisions._own_floods.cache_clear()
     with redis.Redis.from_url(settings.REDIS_URL) as client:
         for key in client.scan_iter("limits:*"):
             client.delete(key)

@@ -28,7 +28,7 @@ from backend.kernel.errors import (
     TransactionConflict,
     UnderMaintenance,
 )
-from backend.kernel.replays import IdentifiedRequest, StoredResponse
+from backend.kernel.idempotency import IdentifiedRequest, StoredResponse
 from backend.settings.conf import service_settings
 
 REPLAYED = "Idempotent-Replayed"
@@ -81,14 +81,14 @@ def answer(
     identified = _identify(request_id, call, path, content)
     if keeping is Keeping.IN_TRANSACTION:
         # A transaction may have to be repeated, so each time there is a body to be used up.
-        answered, is_former = ports.replays.in_transaction(
+        answered, is_former = ports.idempotency.in_transaction(
             identified,
             lambda: _answered(
                 carry_out(replace(call, body=dict(call.body), in_transaction=True)),
             ),
         )
     else:
-        answered, is_former = ports.replays.afterwards(
+        answered, is_former = ports.idempotency.afterwards(
             identified, lambda: _answered_or_failed(lambda: carry_out(call))
         )
     headers = {**answered.headers, REPLAYED: "true"} if is_former else answered.headers
@@ -113,7 +113,7 @@ def _identify(request_id: str, call: Call, path: str, content: str) -> Identifie
     caller = call.principal
     who = (caller.authority.value, caller.user_id or "", caller.installation_id or "")
     contents = [call.method, path.rstrip("/"), call.params, call.body, content]
-    return ports.replays.identify(
+    return ports.idempotency.identify(
         who, request_id, msgspec.json.encode(contents, order="deterministic")
     )
 

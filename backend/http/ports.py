@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from backend.kernel.replays import IdentifiedRequest, StoredResponse
+from backend.kernel.idempotency import IdentifiedRequest, StoredResponse
 
 
 class SessionProof(Protocol):
@@ -26,8 +26,8 @@ class SessionProof(Protocol):
     def roles(self) -> frozenset[str]: ...
 
 
-class Replays(Protocol):
-    """Carries out a request once for each id that its sender gives it (``objects.replays.store``).
+class Idempotency(Protocol):
+    """Carries out a request once for each id of its sender (see ``objects.idempotency``).
 
     Both ways return the response and whether it is the stored one of an earlier request.
     """
@@ -50,7 +50,7 @@ class Ports:
     """``authenticate_session`` returns what a token proves, or raises ``InvalidSessionToken``."""
 
     authenticate_session: Callable[[str], SessionProof]
-    replays: Replays
+    idempotency: Idempotency
 
 
 ports = Ports()

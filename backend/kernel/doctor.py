@@ -21,7 +21,7 @@ class Finding:
     """One thing that a check has found, and what to do about it. Never a secret."""
 
     level: Level
-    said: str
+    text: str
     advice: str = ""
 
 

@@ -22,13 +22,13 @@ class _Page(threading.local):
 _page = _Page()
 
 
-def _begin_anew() -> None:
+def _reset_after_fork() -> None:
     """A forked process must not make the names that its parent makes."""
     global _page
     _page = _Page()
 
 
-os.register_at_fork(after_in_child=_begin_anew)
+os.register_at_fork(after_in_child=_reset_after_fork)
 
 
 def random_bytes(count: int) -> bytes:

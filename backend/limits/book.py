@@ -35,13 +35,13 @@ def _pattern(path: str) -> str:
 
 def _twin(path: str) -> str | None:
     """The other path of the same thing: ``/users`` and ``/classes/_User``."""
-    first, slash, rest = path[1:].partition("/")
+    first, slash, remainder = path[1:].partition("/")
     if first in _PEOPLE:
-        return f"/classes/{_PEOPLE[first]}{slash}{rest}"
-    if first == "classes" and rest.startswith("_"):
-        class_name, slash, rest = rest.partition("/")
+        return f"/classes/{_PEOPLE[first]}{slash}{remainder}"
+    if first == "classes" and remainder.startswith("_"):
+        class_name, slash, remainder = remainder.partition("/")
         route = _CLASSES_OF_PEOPLE.get(class_name)
-        return route and f"/{route}{slash}{rest}"
+        return route and f"/{route}{slash}{remainder}"
     return None
 
 
@@ -86,8 +86,8 @@ class Book:
         # A dictionary, for a rule may name both paths.
         entries = {
             rule.name: (pattern, rule)
-            for one in paths
-            for pattern, rule in self._by_word.get(_first_word(one), ())
+            for candidate in paths
+            for pattern, rule in self._by_word.get(_first_word(candidate), ())
         }
         return _matching([*entries.values(), *self._everywhere], paths, method)
 

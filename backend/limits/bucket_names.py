@@ -15,7 +15,7 @@ from typing import Any
 import redis
 
 from backend.kernel.connections.redis import lasting
-from backend.limits.counters import PATIENCE, PAUSE, Bucket
+from backend.limits.exact_counts import PATIENCE, PAUSE, Bucket
 
 NEARLY = 0.8
 """The share of its limit from which on a bucket is nearly full."""

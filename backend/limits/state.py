@@ -17,7 +17,8 @@ from django.conf import settings
 
 from backend.kernel.errors import ServiceUnavailable
 from backend.kernel.principal import Authority, Principal
-from backend.limits import Request, bucket_names, buckets_of
+from backend.limits import bucket_names
+from backend.limits.decisions import Request, buckets_of
 from backend.settings.conf import service_settings
 from backend.settings.rate_limits import Rule, read
 
@@ -147,7 +148,7 @@ def _read(client: redis.Redis, keys: Iterable[str]) -> Iterator[tuple[str, dict[
 
 def _level(rule: Rule, slots: dict[bytes, bytes], now: int) -> tuple[int, int]:
     """What counts at the moment, and the milliseconds until the oldest of it doesn't, as the
-    script of ``counting`` has it."""
+    script of ``exact_counts`` counts."""
     width = -(-rule.window // 60)
     counting = {
         end: int(number)

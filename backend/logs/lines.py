@@ -83,13 +83,13 @@ def _write(block: bytes) -> None:
 _lines = _Lines()
 
 
-def _begin_anew() -> None:
+def _reset_after_fork() -> None:
     """A forked process has no thread that writes, and its parent's lines are not its own."""
     global _lines
     _lines = _Lines()
 
 
-os.register_at_fork(after_in_child=_begin_anew)
+os.register_at_fork(after_in_child=_reset_after_fork)
 at_end(lambda: _lines.write())
 
 

@@ -151,12 +151,12 @@ def flush() -> None:
         _store.send()
 
 
-def _begin_anew() -> None:
+def _reset_after_fork() -> None:
     """A forked process has no thread that sends, and its parent's records are not its own."""
     global _store
     if _store is not None:
         _store = LogStore(_store.url, _store.most)
 
 
-os.register_at_fork(after_in_child=_begin_anew)
+os.register_at_fork(after_in_child=_reset_after_fork)
 at_end(flush)

@@ -63,7 +63,7 @@ def describes(
 
     ``response`` and ``request`` are types (``schemas.schema_of``), or ``Response`` and ``Body``
     where there is more to say; ``response`` may be a tuple of several. Errors that every route has
-    need no mention. What isn't given comes from the view: ``requires``, ``tag`` and the
+    need no mention. What isn't declared comes from the view: ``requires``, ``tag`` and the
     ``parameters`` of all of its methods. ``is_public`` is a handler that needs no header.
     ``method`` is for handlers that aren't named by their method.
     """
@@ -91,10 +91,10 @@ def describes(
     return mark
 
 
-def _responses(given: Any) -> Iterable[Response]:
-    if isinstance(given, tuple):
-        return given
-    return [given if isinstance(given, Response) else answer("The result.", given)]
+def _responses(response: Any) -> Iterable[Response]:
+    if isinstance(response, tuple):
+        return response
+    return [response if isinstance(response, Response) else answer("The result.", response)]
 
 
 def routes_of(patterns: Iterable[URLPattern]) -> list[Route]:

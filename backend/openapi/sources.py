@@ -40,12 +40,12 @@ class Names:
     def __init__(self, taken: frozenset[str]) -> None:
         self._taken = set(taken)
 
-    def take(self, wanted: str) -> str:
-        """Return the wanted name, or one like it if there is such a schema already."""
-        name, number = wanted, 1
+    def take(self, preferred: str) -> str:
+        """Return the preferred name, or one like it if there is such a schema already."""
+        name, number = preferred, 1
         while name in self._taken:
             number += 1
-            name = f"{wanted}_{number}"
+            name = f"{preferred}_{number}"
         self._taken.add(name)
         return name
 

@@ -30,33 +30,33 @@ def with_password(url: str, name: str, password: str) -> str:
 def django_database(url: str, session: Mapping[str, object], name: str) -> dict[str, Any]:
     """An entry of ``DATABASES`` from a URL in libpq's own form: sockets, ``sslmode`` and all."""
     try:
-        given = {key: str(value) for key, value in conninfo_to_dict(url).items()}
+        parameters = {key: str(value) for key, value in conninfo_to_dict(url).items()}
     except ProgrammingError:
         raise BadSetting(
             "DATABASE_URL must be a PostgreSQL address, such as "
             "postgresql://user:password@host:5432/database."
         ) from None
-    if any("@" in given.get(part, "") for part in ("host", "dbname")):
+    if any("@" in parameters.get(part, "") for part in ("host", "dbname")):
         raise BadSetting(
             "DATABASE_URL has a password with characters that end it: write @ as %40, / as %2F and "
             ": as %3A, or set DATABASE_PASSWORD."
         )
-    if not given.get("dbname"):
+    if not parameters.get("dbname"):
         raise BadSetting("DATABASE_URL must end with the name of a database.")
     limits = " ".join(f"-c {key}={value}" for key, value in session.items())
     options: dict[str, Any] = {
         "connect_timeout": CONNECT_TIMEOUT,
         "application_name": name,
-        "options": f"{given.pop('options', '')} {limits}".strip(),
+        "options": f"{parameters.pop('options', '')} {limits}".strip(),
     }
     return {
         "ENGINE": "django.db.backends.postgresql",
-        "NAME": given.pop("dbname"),
-        "USER": given.pop("user", ""),
-        "PASSWORD": given.pop("password", ""),
-        "HOST": given.pop("host", ""),
-        "PORT": given.pop("port", ""),
-        "OPTIONS": options | given,
+        "NAME": parameters.pop("dbname"),
+        "USER": parameters.pop("user", ""),
+        "PASSWORD": parameters.pop("password", ""),
+        "HOST": parameters.pop("host", ""),
+        "PORT": parameters.pop("port", ""),
+        "OPTIONS": options | parameters,
     }
 
 

@@ -50,7 +50,7 @@ class ServiceSettings(
     @classmethod
     def settings(cls) -> dict[str, Setting[Any]]:
         """Return the declarations of all areas."""
-        return {name: one for area in AREAS for name, one in area.settings().items()}
+        return {name: setting for area in AREAS for name, setting in area.settings().items()}
 
     @classmethod
     def read(cls) -> dict[str, Any]:

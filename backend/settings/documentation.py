@@ -44,7 +44,7 @@ ALL_AREAS: Final[tuple[type[Area], ...]] = (
 SETTINGS: Final[Mapping[str, Setting[Any]]] = {
     name: setting for area in ALL_AREAS for name, setting in area.settings().items()
 }
-DEFAULTS: Final[Mapping[str, Any]] = {name: one.default for name, one in SETTINGS.items()}
+DEFAULTS: Final[Mapping[str, Any]] = {name: setting.default for name, setting in SETTINGS.items()}
 
 
 def sections() -> dict[str, list[Setting[Any]]]:
@@ -81,8 +81,9 @@ def bounds_of(setting: Setting[Any]) -> str:
 def table(settings: list[Setting[Any]]) -> str:
     """Return the table of a section."""
     return _HEADER + "".join(
-        f"| `{one.name}` | {default_of(one)} | {one.documentation}{bounds_of(one)} |\n"
-        for one in settings
+        f"| `{setting.name}` | {default_of(setting)} |"
+        f" {setting.documentation}{bounds_of(setting)} |\n"
+        for setting in settings
     )
 
 

@@ -130,12 +130,6 @@ def problems() -> list[tuple[str, str]]:
     return unknown + renamed + lines
 
 
-def misspelt() -> list[tuple[str, str]]:
-    """Return variables with nearly the name of a setting: the variable's name, and that of the
-    setting."""
-    return [(name, meant) for name, meant in _unknown() if meant]
-
-
 def _unknown() -> Iterator[tuple[str, str]]:
     """Yield variables that are meant as settings, each with the most similar setting, or "".
     Variables of other programs are left out: their names are neither similar nor prefixed."""
@@ -144,7 +138,7 @@ def _unknown() -> Iterator[tuple[str, str]]:
         if _NUMBER.sub("", name) in _numbered_names:
             continue
         prefix = next((prefix for prefix in _PREFIXES if name.startswith(prefix)), "")
-        ends = [known.removeprefix(prefix) for known in unset if known.startswith(prefix)]
+        ends = [setting.removeprefix(prefix) for setting in unset if setting.startswith(prefix)]
         cutoff = _SIMILAR_AFTER_PREFIX if prefix else _SIMILAR
         similar = difflib.get_close_matches(name.removeprefix(prefix), ends, 1, cutoff)
         if prefix or similar:
@@ -207,10 +201,10 @@ def pattern(name: str) -> str:
 def choice(name: str, default: str, options: Iterable[str]) -> str:
     """One of a few words, in any case."""
     value = text(name) or default
-    known = {option.lower(): option for option in options}
-    if value.lower() not in known:
-        raise BadSetting(f"{name} must be one of {', '.join(known.values())}, not {value!r}.")
-    return known[value.lower()]
+    choices = {option.lower(): option for option in options}
+    if value.lower() not in choices:
+        raise BadSetting(f"{name} must be one of {', '.join(choices.values())}, not {value!r}.")
+    return choices[value.lower()]
 
 
 def words(name: str, default: Iterable[str] = ()) -> list[str]:
@@ -222,13 +216,13 @@ def words(name: str, default: Iterable[str] = ()) -> list[str]:
 def address(name: str, default: str, schemes: Iterable[str]) -> str:
     """A URL with one of the schemes. Its text is never repeated: it may hold a password."""
     value = text(name) or default
-    known = tuple(schemes)
+    allowed = tuple(schemes)
     try:
         scheme = urlsplit(value).scheme
     except ValueError:
         scheme = ""
-    if value and scheme not in known:
-        raise BadSetting(f"{name} must be a URL that begins with {' or '.join(known)}.")
+    if value and scheme not in allowed:
+        raise BadSetting(f"{name} must be a URL that begins with {' or '.join(allowed)}.")
     return value
 
 

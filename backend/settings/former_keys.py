@@ -18,7 +18,7 @@ _ITEM = re.compile(rf"({'|'.join(NAMES)})=(.+)@([0-9T:-]+Z)")
 
 def read(items: Sequence[str]) -> dict[str, tuple[tuple[str, float], ...]]:
     """The items of the setting. Raises ``ValueError`` with the place of one that is none."""
-    found: dict[str, tuple[tuple[str, float], ...]] = {}
+    keys: dict[str, tuple[tuple[str, float], ...]] = {}
     for place, item in enumerate(items):
         match = _ITEM.fullmatch(item)
         if match is None:
@@ -27,8 +27,8 @@ def read(items: Sequence[str]) -> dict[str, tuple[tuple[str, float], ...]]:
             until = datetime.fromisoformat(match[3].removesuffix("Z")).replace(tzinfo=UTC)
         except ValueError:
             raise ValueError(f"[{place}] must end with a time like 2026-12-24T00:00:00Z") from None
-        found[match[1]] = (*found.get(match[1], ()), (match[2], until.timestamp()))
-    return found
+        keys[match[1]] = (*keys.get(match[1], ()), (match[2], until.timestamp()))
+    return keys
 
 
 def written(former: Former) -> str:

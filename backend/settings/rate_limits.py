@@ -87,7 +87,7 @@ class Rule:
     apart. ``name`` is the same wherever a rule says the same.
 
     With ``signed_in`` it applies to requests of users alone. With ``approximate`` each process
-    counts most requests in its memory (``backend.limits.floods``)."""
+    counts most requests in its memory (``backend.limits.approximate_counts``)."""
 
     name: str
     paths: tuple[str, ...]
@@ -118,15 +118,15 @@ def read(setting: object) -> tuple[Rule, ...]:
             raise ValueError("must be off, defaults or a JSON list of rules") from None
     if not isinstance(setting, list | tuple):
         raise ValueError("must be off, defaults or a JSON list of rules")
-    found: dict[str, Rule] = {}
+    rules: dict[str, Rule] = {}
     for index, item in enumerate(setting):
         items = _GROUPS.get(item, (item,)) if isinstance(item, str) else (item,)
-        for one in items:
-            rule = _rule(one, f"[{index}]")
-            if rule.name in found:
+        for entry in items:
+            rule = _rule(entry, f"[{index}]")
+            if rule.name in rules:
                 raise ValueError(f"[{index}] says what a rule before it says")
-            found[rule.name] = rule
-    return tuple(found.values())
+            rules[rule.name] = rule
+    return tuple(rules.values())
 
 
 def _rule(item: object, place: str) -> Rule:
@@ -165,10 +165,16 @@ def _rule(item: object, place: str) -> Rule:
     message = item.get("message")
     if message is not None and not isinstance(message, str):
         raise refused("message")
-    said = [sorted(set(paths)), sorted(set(methods)), count, int(window * 1000), sorted(set(per))]
-    said += [name for name in ("signedIn", "approximate") if item.get(name)]
+    identity = [
+        sorted(set(paths)),
+        sorted(set(methods)),
+        count,
+        int(window * 1000),
+        sorted(set(per)),
+    ]
+    identity += [name for name in ("signedIn", "approximate") if item.get(name)]
     return Rule(
-        name=blake2b(json.dumps(said).encode(), digest_size=8).hexdigest(),
+        name=blake2b(json.dumps(identity).encode(), digest_size=8).hexdigest(),
         paths=tuple(dict.fromkeys(paths)),
         methods=frozenset(methods),
         count=count,
@@ -184,10 +190,10 @@ def _rule(item: object, place: str) -> Rule:
 
 def _texts(value: object) -> list[str]:
     """A text or a list of texts, as a list; empty if it is something else."""
-    found = [value] if isinstance(value, str) else value
-    if not isinstance(found, list | tuple) or not all(isinstance(one, str) for one in found):
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
         return []
-    return list(found)
+    return list(texts)
 
 
 def _is_path(path: str) -> bool:

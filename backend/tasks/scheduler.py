@@ -1,7 +1,8 @@
 """The schedule in the database, also where the machine's clock is set back.
 
-django-celery-beat counts from when an entry ran last. After the clock has been set back that lies
-in the future, and nothing would run until then.
+Celery's ``crontab`` computes when an entry runs next, and django-celery-beat counts from when it
+ran last. After the clock has been set back that lies in the future, and nothing would run until
+then.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from objects.database import maintenance
 _CHANGE = "chain.change_blockchain"
 _ON, _UNWIND, _ANEW = "on", "unwind", "anew"
 _WAYS = (
-    (_ON, "Go on where it was: a provider was wrong, and has been changed."),
+    (_ON, "Resume at the same block: a provider was wrong and has been replaced."),
     (
         _UNWIND,
         "Take back what was read above a block, and read on from there: the network has another"
@@ -38,7 +38,7 @@ _WAYS = (
 class ResumeForm(forms.Form):
     """How to go on, and that it is meant."""
 
-    way = forms.ChoiceField(choices=_WAYS, widget=forms.RadioSelect, label="How it goes on")
+    way = forms.ChoiceField(choices=_WAYS, widget=forms.RadioSelect, label="How to resume")
     block = forms.IntegerField(
         required=False,
         min_value=0,
@@ -111,6 +111,6 @@ def resume(request: HttpRequest, network_id: int) -> HttpResponseBase:
 def _resume(network_id: int, values: dict[str, Any]) -> None:
     maintenance.check()
     if values["way"] == _ANEW:
-        head.begin_anew(network_id)
+        head.index_from_scratch(network_id)
     else:
         head.resume(network_id, unwind_to=values["block"])

@@ -29,9 +29,9 @@ def receipts(node: Node, hashes: Sequence[str]) -> Answers:
 
     Raises ``Unreadable`` if that is so for all of them, and what the node raises.
     """
-    calls = [("eth_getTransactionReceipt", (one,)) for one in hashes]
+    calls = [("eth_getTransactionReceipt", (tx_hash,)) for tx_hash in hashes]
     results = node.batch(calls)
-    found: dict[str, Mined | None] = {}
+    results_by_hash: dict[str, Mined | None] = {}
     for tx_hash, result in zip(hashes, results, strict=True):
         if isinstance(result, NodeFailure):
             continue
@@ -41,10 +41,10 @@ def receipts(node: Node, hashes: Sequence[str]) -> Answers:
             continue
         mined = None if receipt is None else _read(tx_hash, receipt)
         if receipt is None or mined is not None:
-            found[tx_hash] = mined
-    if hashes and not found:
+            results_by_hash[tx_hash] = mined
+    if hashes and not results_by_hash:
         raise Unreadable("no receipt could be read")
-    return {**found, **_priced(node, found)}
+    return {**results_by_hash, **_priced(node, results_by_hash)}
 
 
 def receipts_at_once(node: Node, hashes: Sequence[str]) -> Answers:
@@ -86,8 +86,8 @@ def _priced(node: Node, answers: Answers) -> dict[str, Mined | None]:
 
 def transactions(node: Node, hashes: Sequence[str]) -> dict[str, SentTransaction | None]:
     """Transactions by hash, None for one that the node doesn't know."""
-    calls = [("eth_getTransactionByHash", (one,)) for one in hashes]
-    found: dict[str, SentTransaction | None] = {}
+    calls = [("eth_getTransactionByHash", (tx_hash,)) for tx_hash in hashes]
+    results_by_hash: dict[str, SentTransaction | None] = {}
     for tx_hash, result in zip(hashes, node.batch(calls), strict=True):
         if isinstance(result, NodeFailure):
             continue
@@ -96,8 +96,8 @@ def transactions(node: Node, hashes: Sequence[str]) -> dict[str, SentTransaction
         except _UNREADABLE:
             continue
         if sent is None or sent.hash.lower() == tx_hash:
-            found[tx_hash] = sent
-    return found
+            results_by_hash[tx_hash] = sent
+    return results_by_hash
 
 
 def final_nonces(node: Node, accounts: Sequence[str], height: int | None) -> dict[str, int]:
@@ -107,10 +107,10 @@ def final_nonces(node: Node, accounts: Sequence[str], height: int | None) -> dic
     """
     nonces: dict[str, int] = {}
     for block in ("finalized", None if height is None else hex(height)):
-        left = [one for one in accounts if one not in nonces]
+        left = [account for account in accounts if account not in nonces]
         if block is None or not left:
             continue
-        results = node.batch([("eth_getTransactionCount", (one, block)) for one in left])
+        results = node.batch([("eth_getTransactionCount", (account, block)) for account in left])
         for account, result in zip(left, results, strict=True):
             if isinstance(result, Refused):
                 continue

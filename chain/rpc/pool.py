@@ -2,6 +2,9 @@
 
 One provider is kept for half a minute, drawn by weight and quickness, since two may be at
 different heights. A weight of 0 means: only when no other is available.
+
+A provider is left out here if it lags, is slow or has another network's id; by
+``client.health`` if it fails or limits the rate; by ``agreement`` if it contradicts the others.
 """
 
 from __future__ import annotations
@@ -174,20 +177,20 @@ class Pool:
         with self._lock:
             return [*self._members.values()]
 
-    def choose(self, members: Sequence[Member], besides: Collection[Member]) -> Member | None:
+    def choose(self, members: Sequence[Member], excluded: Collection[Member]) -> Member | None:
         """The one to ask, of those that aren't left alone; None if there is none.
 
         If all have failed, one caller in a few seconds is given one of them to look.
         """
         usable = [
-            member for member in members if member not in besides and not member.health.is_paused
+            member for member in members if member not in excluded and not member.health.is_paused
         ]
         if not usable:
             lagging = [member for member in members if member.health.cause == "lag"]
             for member in lagging:
-                if member not in besides:
+                if member not in excluded:
                     return member
-            if besides:
+            if excluded:
                 return None
             return next((member for member in members if member.health.probe()), None)
         with self._lock:
@@ -195,7 +198,7 @@ class Pool:
                 return self._kept
             usable = [member for member in usable if member.given.weight] or usable
             choice = random.choices(usable, [_pull(member) for member in usable])[0]
-            if not besides:
+            if not excluded:
                 self._kept, self._kept_until = choice, monotonic() + KEPT
             return choice
 

@@ -182,7 +182,7 @@ class ResumeView(_NetworkView):
         maintenance.check()
         try:
             if is_from_scratch:
-                head.begin_anew(network_id)
+                head.index_from_scratch(network_id)
             else:
                 head.resume(network_id, unwind_to=block)
         except CannotResume as reason:

@@ -77,9 +77,9 @@ class Delegated(Custodian):
             "wallets": [{"network": network} for network in networks],
         }
         headers = {"Authorization": f"Bearer {proof.token}"}
-        found = api.post("/auth/registration/enduser", body, headers, is_signed=False)
+        created = api.post("/auth/registration/enduser", body, headers, is_signed=False)
         for network in networks:
-            yield api.wallet(_of_network(found.get("wallets"), network), network)
+            yield api.wallet(_of_network(created.get("wallets"), network), network)
 
 
 def _of_network(wallets: Any, network: str) -> Any:

@@ -37,7 +37,7 @@ from objects.users.accounts.impersonation import as_user
 VIEW: Final = "functions.view_function"
 CALL: Final = "functions.call_function"
 _CALLERS: Final[dict[Caller, str]] = {
-    "public": "somebody who isn't logged in",
+    "public": "a caller who isn't logged in",
     "user": "a user",
     "master": "the master key",
 }

@@ -11,7 +11,7 @@ from django.utils.formats import localize
 from django.utils.timezone import localtime
 
 from backend.site.model_admin import ReadOnlyModelAdmin
-from functions.webhooks import outbox
+from functions.webhooks import deliveries
 from functions.webhooks.models import Delivery, Hook
 
 _MOST_AGAIN = 1000
@@ -72,7 +72,7 @@ class DeliveryAdmin(ReadOnlyModelAdmin):
     @admin.action(description="Send again, from the first attempt on", permissions=["send_again"])
     def send_again(self, request: HttpRequest, chosen: QuerySet[Delivery]) -> None:
         ids = [*chosen.order_by("id").values_list("id", flat=True)[:_MOST_AGAIN]]
-        count = outbox.again(ids)
+        count = deliveries.again(ids)
         if count == 1:
             messages.success(request, "One delivery is sent again.")
         else:

@@ -1,4 +1,4 @@
-"""Jobs in the admin: registered jobs with a form to run them, runs, and schedules."""
+"""Jobs in the admin: registered jobs with a form to run them, runs, and schedule_rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from backend.kernel.errors import ServiceError
 from backend.logs.setup import get_logger
 from backend.site.model_admin import ModelAdmin, ReadOnlyModelAdmin, page, render
 from backend.site.staff import principal_for, require
-from functions.jobs import schedules
+from functions.jobs import schedule_rows
 from functions.jobs.models import FAILED, QUEUED, RUNNING, SUCCEEDED, JobSchedule, JobStatus
 from functions.jobs.start import checked, start
 from functions.runtime.registry import registry
@@ -75,7 +75,7 @@ def jobs(request: HttpRequest) -> HttpResponseBase:
         request,
         "admin/jobs/jobs.html",
         "Jobs",
-        jobs=[_described(name, rows) for name, rows in schedules.with_jobs()],
+        jobs=[_described(name, rows) for name, rows in schedule_rows.with_jobs()],
         may_run=request.user.has_perm(RUN),
         may_see_schedules=request.user.has_perm("functions.view_jobschedule"),
         may_add_schedules=request.user.has_perm("functions.add_jobschedule"),
@@ -120,7 +120,11 @@ def _described(name: str, rows: list[PeriodicTask]) -> dict[str, Any]:
         "place": job.place,
         "parameters": parameters,
         "schedules": [
-            {"id": row.pk, "timing": str(schedules.timing_of(row) or "?"), "enabled": row.enabled}
+            {
+                "id": row.pk,
+                "timing": str(schedule_rows.timing_of(row) or "?"),
+                "enabled": row.enabled,
+            }
             for row in rows
         ],
         "last": JobStatus._default_manager.filter(job_name=name).first(),
@@ -195,10 +199,10 @@ class ScheduleForm(forms.ModelForm):
         row = self.instance
         names = sorted(registry.jobs)
         if row.pk is not None:
-            self.initial["job"] = schedules.job_of(row)
-            self.initial["params"] = msgspec.json.encode(schedules.params_of(row)).decode()
-            self.initial["schedule"] = str(schedules.timing_of(row) or "")
-            if schedules.is_of_code(row):
+            self.initial["job"] = schedule_rows.job_of(row)
+            self.initial["params"] = msgspec.json.encode(schedule_rows.params_of(row)).decode()
+            self.initial["schedule"] = str(schedule_rows.timing_of(row) or "")
+            if schedule_rows.is_of_code(row):
                 names = [self.initial["job"]]
         if "job" in self.fields:
             choice = self.fields["job"]
@@ -229,11 +233,11 @@ class ScheduleForm(forms.ModelForm):
             super().validate_unique()
 
     def _put(self, row: PeriodicTask, data: dict[str, Any]) -> None:
-        schedules.set_job(row, data["job"], _params(data["params"]))
+        schedule_rows.set_job(row, data["job"], _params(data["params"]))
         if row.pk is None:
             row.name = f"{data['job']} {new_object_id()}"
         if row.pk is None or "schedule" in self.changed_data:
-            schedules.set_timing(row, parse(data["schedule"]))
+            schedule_rows.set_timing(row, parse(data["schedule"]))
             row.start_time = None
 
 
@@ -251,22 +255,22 @@ class JobScheduleAdmin(ModelAdmin):
     actions = None
 
     def get_queryset(self, request: HttpRequest) -> Any:
-        schedules_of_jobs = JobSchedule._default_manager.filter(task=schedules.START_TASK).order_by(
-            "id"
-        )
+        schedules_of_jobs = JobSchedule._default_manager.filter(
+            task=schedule_rows.START_TASK
+        ).order_by("id")
         return schedules_of_jobs.select_related("interval", "crontab", "clocked")
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         # The code would make it again: it can be switched off.
-        if obj is not None and schedules.is_of_code(obj):
+        if obj is not None and schedule_rows.is_of_code(obj):
             return False
         return super().has_delete_permission(request, obj)
 
     @admin.display(description="job")
     def job(self, row: PeriodicTask) -> str:
-        return schedules.job_of(row) or row.name
+        return schedule_rows.job_of(row) or row.name
 
     @admin.display(description="schedule")
     def timing(self, row: PeriodicTask) -> str:
-        text = str(schedules.timing_of(row) or "?")
-        return f"{text} (the job is gone)" if schedules.is_gone(row) else text
+        text = str(schedule_rows.timing_of(row) or "?")
+        return f"{text} (the job is gone)" if schedule_rows.is_gone(row) else text

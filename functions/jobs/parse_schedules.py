@@ -29,7 +29,7 @@ from backend.kernel.errors import (
 from backend.kernel.json_types import JsonObject
 from backend.kernel.principal import Principal
 from backend.kernel.texts.shown import shown
-from functions.jobs import schedules
+from functions.jobs import schedule_rows
 from functions.jobs.start import check_may_start, checked
 from functions.runtime.registry import registry
 from functions.runtime.timetables import Cron, Every, Once, Timing, parse
@@ -48,12 +48,12 @@ _LONGEST: Final = 1000  # characters of a description
 
 def all_schedules() -> list[JsonObject]:
     """Return all schedules in wire form."""
-    return [_wire(row) for row in schedules.rows()]
+    return [_wire(row) for row in schedule_rows.rows()]
 
 
 def data() -> JsonObject:
     """Return the names of jobs that have schedules, and of all registered jobs."""
-    in_use = dict.fromkeys(schedules.job_of(row) for row in schedules.rows())
+    in_use = dict.fromkeys(schedule_rows.job_of(row) for row in schedule_rows.rows())
     return {"in_use": [*in_use], "jobs": sorted(registry.jobs)}
 
 
@@ -96,7 +96,7 @@ def delete(principal: Principal, name: str) -> None:
     check_may_start(principal)
     with maintenance.writing():
         row = _find(name)
-        if schedules.is_of_code(row):
+        if schedule_rows.is_of_code(row):
             row.enabled = False
             row.save()
         else:
@@ -105,7 +105,7 @@ def delete(principal: Principal, name: str) -> None:
 
 def _find(name: str) -> PeriodicTask:
     """Lock and return a schedule by its id, or by the name of the job that declares it."""
-    rows = schedules.rows().select_for_update(of=("self",))
+    rows = schedule_rows.rows().select_for_update(of=("self",))
     if name.isascii() and name.isdigit():
         row = rows.filter(id=int(name)).first() if len(name) < 10 else None
     else:
@@ -134,11 +134,11 @@ def _change(row: PeriodicTask, merged: JsonObject, changes: JsonObject) -> None:
     job = merged["jobName"]
     if not isinstance(job, str) or job not in registry.jobs:
         raise ScriptFailed("Cannot Schedule a job that is not deployed")
-    if schedules.is_of_code(row) and job != schedules.job_of(row):
+    if schedule_rows.is_of_code(row) and job != schedule_rows.job_of(row):
         raise InvalidValue("job_schedule.jobName: this schedule belongs to the code of its job")
     params = _params(merged.get("params"))
     checked(job, params)
-    schedules.set_job(row, job, params)
+    schedule_rows.set_job(row, job, params)
     row.description = _description(merged.get("description"))
     enabled = merged.get("enabled", True)
     if not isinstance(enabled, bool):
@@ -146,14 +146,14 @@ def _change(row: PeriodicTask, merged: JsonObject, changes: JsonObject) -> None:
     row.enabled = enabled
     if changes.get("schedule") is not None:
         try:
-            schedules.set_timing(row, parse(changes["schedule"]))
+            schedule_rows.set_timing(row, parse(changes["schedule"]))
         except ValueError as error:
             raise InvalidValue(f"job_schedule.schedule: {error}") from None
         row.start_time = None
     elif row.pk is None or not changes.keys().isdisjoint(_TIMES):
         start = _start_time(merged.get("startAfter"))
         timing = _timing(merged, start)
-        schedules.set_timing(row, timing)
+        schedule_rows.set_timing(row, timing)
         row.start_time = None if isinstance(timing, Once) else start
 
 
@@ -246,16 +246,16 @@ def _listed(numbers: list[int]) -> str:
 
 
 def _wire(row: PeriodicTask) -> JsonObject:
-    timing = schedules.timing_of(row)
+    timing = schedule_rows.timing_of(row)
     start = row.start_time or (timing.at if isinstance(timing, Once) else row.date_changed)
     changed = wire_time(row.date_changed)
     wire: JsonObject = {
         "objectId": str(row.pk),
         "createdAt": changed,
         "updatedAt": changed,
-        "jobName": schedules.job_of(row),
+        "jobName": schedule_rows.job_of(row),
         "description": row.description or row.name,
-        "params": msgspec.json.encode(schedules.params_of(row)).decode(),
+        "params": msgspec.json.encode(schedule_rows.params_of(row)).decode(),
         "startAfter": wire_time(start),
         "daysOfWeek": [1] * 7,
         "schedule": "" if timing is None else str(timing),

@@ -10,7 +10,7 @@ from backend.kernel.errors import ServiceError
 from backend.kernel.principal import MASTER
 from backend.logs.setup import get_logger
 from backend.settings.conf import service_settings
-from functions.jobs import records, schedules
+from functions.jobs import records, schedule_rows
 from functions.jobs.runs import execute
 from functions.jobs.start import RUN_TASK, JobBusy, start
 from functions.jobs.stuck_runs import retry_stuck
@@ -24,13 +24,13 @@ def run_job(status_id: str) -> None:
     execute(status_id)
 
 
-@shared_task(name=schedules.START_TASK, bind=True, ignore_result=True)
+@shared_task(name=schedule_rows.START_TASK, bind=True, ignore_result=True)
 def start_scheduled_job(
     self: Task[Any, Any], job: str, params: dict[str, Any] | None = None
 ) -> None:
     """Start a job that is due. A repeated tick starts it only once."""
     parameters = params or {}
-    once = schedules.once(getattr(self.request, "periodic_task_name", None))
+    once = schedule_rows.once(getattr(self.request, "periodic_task_name", None))
     try:
         start(
             job,
@@ -46,7 +46,7 @@ def start_scheduled_job(
         records.add_failed(job, parameters, source="schedule", error=error.message)
         log.error("schedule can't start its job", job=job, error=error.message)
     if once is not None:
-        schedules.switch_off(once)
+        schedule_rows.switch_off(once)
 
 
 @shared_task(name="functions.tend_jobs", ignore_result=True)
@@ -66,4 +66,4 @@ def remove_old_job_runs() -> None:
 
 @signals.beat_init.connect
 def _synchronise_schedules(**kwargs: Any) -> None:
-    schedules.synchronise()
+    schedule_rows.synchronise()

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
-from functions.webhooks import calls, outbox
+from functions.webhooks import deliveries, synchronous_calls
 from functions.webhooks.names import EVENTS, event_of
 from objects.core.names import Subject, is_class_name
 from objects.database.statements import fetch
@@ -60,5 +60,5 @@ def _read(class_name: Subject) -> HandlersByEvent:
 
 def _handler(class_name: Subject, hook_id: int, trigger_name: str) -> Handler:
     if event_of(class_name, trigger_name) in _SYNCHRONOUS:
-        return partial(calls.trigger, hook_id, trigger_name)
-    return partial(outbox.keep, hook_id, trigger_name)
+        return partial(synchronous_calls.trigger, hook_id, trigger_name)
+    return partial(deliveries.keep, hook_id, trigger_name)

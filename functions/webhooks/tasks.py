@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from celery import shared_task
 
-from functions.webhooks import outbox
+from functions.webhooks import deliveries
 
 
 @shared_task(name="functions.deliver", ignore_result=True)
 def deliver(delivery_id: int) -> None:
     """Send a delivery; a repeated task sends it only once."""
-    outbox.deliver(delivery_id)
+    deliveries.deliver(delivery_id)
 
 
 @shared_task(name="functions.deliver_due", ignore_result=True)
 def deliver_due() -> None:
     """Queue deliveries that are due, including those lost by a worker or the broker."""
-    outbox.start_due()
+    deliveries.start_due()
 
 
 @shared_task(name="functions.forget_old_deliveries", ignore_result=True)
 def forget_old_deliveries() -> None:
     """Delete old deliveries that have ended."""
-    outbox.forget_old()
+    deliveries.forget_old()

@@ -128,14 +128,14 @@ def _time(value: object) -> str | None:
     return normalise_date(value, "at")
 
 
-def _dimensions(given: object) -> dict[str, str]:
-    if given is None:
+def _dimensions(dimensions: object) -> dict[str, str]:
+    if dimensions is None:
         return {}
-    if not isinstance(given, dict):
+    if not isinstance(dimensions, dict):
         raise InvalidJSON("dimensions: expected an object")
-    if len(given) > MOST_DIMENSIONS:
+    if len(dimensions) > MOST_DIMENSIONS:
         raise InvalidJSON(f"dimensions: an event has at most {MOST_DIMENSIONS} of them")
-    for name, value in given.items():
+    for name, value in dimensions.items():
         if not name or len(name) > LONGEST_NAME or not _is_plain(name):
             raise InvalidJSON(
                 f"dimensions: a name has 1 to {LONGEST_NAME} printable characters: {shown(name)}"
@@ -144,7 +144,7 @@ def _dimensions(given: object) -> dict[str, str]:
             raise IncorrectType(f"dimensions.{shown(name)}: expected text")
         if len(value) > LONGEST_VALUE:
             raise InvalidJSON(f"dimensions.{shown(name)}: longer than {LONGEST_VALUE} characters")
-    return given
+    return dimensions
 
 
 def _span(since: object, until: object) -> tuple[datetime, datetime]:

@@ -116,13 +116,13 @@ def _check_may_save(principal: Principal) -> None:
         raise OperationForbidden("read-only masterKey isn't allowed to update the config.")
 
 
-def _params(given: object) -> dict[str, Any]:
+def _params(values: object) -> dict[str, Any]:
     """The values by name, checked; ``_DELETE`` for those to be removed."""
-    if given is None:
+    if values is None:
         return {}
-    if not isinstance(given, dict):
+    if not isinstance(values, dict):
         raise InvalidJSON("params: expected an object")
-    return {_name(name): _value(name, value) for name, value in given.items()}
+    return {_name(name): _value(name, value) for name, value in values.items()}
 
 
 def _name(name: str) -> str:

@@ -30,7 +30,7 @@ from objects.database.transactions import all_or_nothing
 from objects.definitions import registry
 from objects.service import bulk
 from objects.service.bulk import NewObject, NotTogether, Prepared
-from objects.service.definitions import with_current_classes
+from objects.service.stale_definitions import with_current_classes
 
 _ABOUT_ALL: Final = (UnderMaintenance, ServiceUnavailable)
 """Errors that no object is refused for: the next one would get them as well."""

@@ -39,7 +39,7 @@ from objects.database import maintenance
 from objects.definitions import registry
 from objects.explanations.texts import Sentence, sentence_for
 from objects.service.class_growth import check_may_create_class
-from objects.service.definitions import with_current_classes
+from objects.service.stale_definitions import with_current_classes
 from objects.sql.tables import ClassTable
 from objects.storage import reads
 from objects.triggers import Event

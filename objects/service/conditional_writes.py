@@ -12,8 +12,8 @@ from backend.kernel.principal import Principal
 from objects.access.policy import Scope, writable
 from objects.core.names import ClassName, ObjectId
 from objects.service import direct_writes
-from objects.service.definitions import with_current_classes
 from objects.service.direct_writes import Updated
+from objects.service.stale_definitions import with_current_classes
 from objects.service.writes import update
 from objects.storage import writes
 

@@ -31,7 +31,7 @@ from objects.core.query.tree import (
     near_of,
 )
 from objects.definitions import registry
-from objects.service.definitions import with_current_classes
+from objects.service.stale_definitions import with_current_classes
 from objects.sql.pipeline.statement import compile_aggregation
 from objects.sql.tables import ClassTable
 from objects.storage import reads

@@ -27,8 +27,8 @@ from objects.core.update.operations import Write
 from objects.core.update.parser import parse_write
 from objects.database import maintenance
 from objects.service import direct_writes, staged_writes
-from objects.service.definitions import with_current_classes
 from objects.service.direct_writes import Created, NotTogether, Updated
+from objects.service.stale_definitions import with_current_classes
 
 
 @maintenance.reported_first

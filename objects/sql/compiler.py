@@ -22,7 +22,7 @@ from objects.core.query.operators.registry import NODES
 from objects.core.query.tree import Query
 from objects.sql.fragments import Sql
 from objects.sql.operators import (
-    access,
+    access_lists,
     comparison,
     composition,
     geo,
@@ -34,7 +34,7 @@ from objects.sql.operators.compilation import NO_FIELDS, READINGS, Compilation, 
 from objects.sql.order import order_by, score_expression
 from objects.sql.tables import ClassTable
 
-_MODULES: Final = (access, comparison, composition, geo, membership, subqueries, text)
+_MODULES: Final = (access_lists, comparison, composition, geo, membership, subqueries, text)
 """Imported for the classes that they register."""
 
 

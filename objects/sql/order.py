@@ -9,7 +9,7 @@ from typing import Any, Final
 from objects.core.names import OBJECT_ID
 from objects.core.query import tree
 from objects.core.query.tree import OrderKey, Query
-from objects.sql import geo
+from objects.sql import geo_formulas
 from objects.sql import text as text_sql
 from objects.sql.fields import NULLS, TEXT_KEYS, read
 from objects.sql.fragments import Sql
@@ -29,7 +29,7 @@ def order_by(
     keys: list[tuple[Sql, bool]] = []
     near = tree.near_of(where) if where else None
     if not order and near is not None:
-        keys.append((geo.near_distance(near, read(table, near.path, alias)), False))
+        keys.append((geo_formulas.near_distance(near, read(table, near.path, alias)), False))
     for key in order:
         if key.is_score:
             score = score_expression(where, table, alias)

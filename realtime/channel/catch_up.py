@@ -1,8 +1,7 @@
-"""Send a connection what it has missed, until it joins the live channel.
+"""Send a connection the events it has missed, until it joins the live channel.
 
-What was told a moment ago is in the channel's memory; what is older is read in pages. The last step
-to being told has no ``await`` between the comparison and joining, so nothing is sent twice and
-nothing is left out.
+Recent events are in the channel's memory; older ones are read in pages. There is no ``await``
+between the last comparison of positions and joining, so no event is sent twice or skipped.
 """
 
 from __future__ import annotations
@@ -17,26 +16,26 @@ from realtime.core.event_channel import Member, message
 from realtime.core.events import Event
 
 AT_ONCE: Final = 200
-"""Events until other connections have their turn."""
+"""Events sent before yielding to other connections."""
 RETRY: Final = 1.0
-"""Seconds until a page is read again that couldn't be."""
+"""Seconds between attempts to read a page."""
 
 EXPIRED: Final = "expired"
 EPOCH: Final = "epoch"
 AHEAD: Final = "ahead"
 
 
-class Reading(Member, Protocol):
-    """A member that can say when it has read what it was sent."""
+class CatchUpMember(Member, Protocol):
+    """A member with flow control."""
 
-    async def drained(self) -> None:
-        """Returns when little waits for the client. ``TimeoutError`` if it doesn't read."""
+    async def drain(self) -> None:
+        """Wait until the send queue is nearly empty. Raises ``TimeoutError``."""
 
 
-async def catch_up(feed: Feed, member: Reading, cursor: Cursor) -> None:
-    """Tell a connection what there is after its cursor, then have it join the channel.
+async def catch_up(feed: Feed, member: CatchUpMember, cursor: Cursor) -> None:
+    """Send a connection every event after its cursor, then join it to the channel.
 
-    Where that is impossible, since rows are gone or were never there, it gets a ``reset``.
+    Sends a ``reset`` if the cursor can't be resumed: its rows were removed or never existed.
     Raises ``TimeoutError`` if the client doesn't read.
     """
     feed.catching_up += 1
@@ -46,16 +45,16 @@ async def catch_up(feed: Feed, member: Reading, cursor: Cursor) -> None:
         feed.catching_up -= 1
 
 
-class _Impossible(Exception):
-    """With the reason that the client gets."""
+class _CannotResume(Exception):
+    """The cursor can't be resumed; the text is the reason sent to the client."""
 
 
 class _CatchUp:
-    def __init__(self, feed: Feed, member: Reading, cursor: Cursor) -> None:
+    def __init__(self, feed: Feed, member: CatchUpMember, cursor: Cursor) -> None:
         self._feed = feed
         self._channel = feed.channel
         self._member = member
-        self._networks = member.wish.filter.networks
+        self._networks = member.subscription.filter.networks
         self._epoch = cursor.epoch
         self._positions: dict[int, int] = dict(cursor.positions)
 
@@ -63,28 +62,28 @@ class _CatchUp:
         try:
             await self._check()
             if self._member.is_behind:
-                await self._member.drained()
-                self._same_epoch()
-            while not self._channel.is_told(self._positions, self._networks):
-                await self._tell_some()
-                self._same_epoch()
-        except _Impossible as impossible:
-            self._feed.reset(self._member, str(impossible))
+                await self._member.drain()
+                self._check_epoch()
+            while not self._channel.is_current(self._positions, self._networks):
+                await self._send_batch()
+                self._check_epoch()
+        except _CannotResume as error:
+            self._feed.reset(self._member, str(error))
         else:
             self._channel.join(self._member)
 
     async def _check(self) -> None:
-        self._same_epoch()
+        self._check_epoch()
         if self._is_ahead(self._channel.marks):
-            # Another process has told more than this one has read.
-            await self._feed.look()
-            self._same_epoch()
+            # Another process has published rows that this one hasn't read yet.
+            await self._feed.poll()
+            self._check_epoch()
             if self._is_ahead(self._channel.marks):
-                raise _Impossible(AHEAD)
+                raise _CannotResume(AHEAD)
 
-    def _same_epoch(self) -> None:
+    def _check_epoch(self) -> None:
         if self._epoch != self._channel.epoch:
-            raise _Impossible(EPOCH)
+            raise _CannotResume(EPOCH)
 
     def _is_ahead(self, marks: Marks) -> bool:
         return any(
@@ -93,30 +92,30 @@ class _CatchUp:
             if self._networks is None or network in self._networks
         )
 
-    async def _tell_some(self) -> None:
-        """Tell some events of one network, and wait until the client has read them."""
+    async def _send_batch(self) -> None:
+        """Send some events of one network, and wait until the client has read them."""
         for network, newest in self._channel.marks.items():
             seq = self._positions.get(network, 0)
             if seq < newest and (self._networks is None or network in self._networks):
                 break
         else:
-            raise _Impossible(AHEAD)
+            raise _CannotResume(AHEAD)
         events = self._channel.since(network, seq)
         if events is None:
             events = await self._page(network, seq)
-            self._same_epoch()  # else its numbers mean nothing
+            self._check_epoch()  # row numbers are only valid within an epoch
             if not events or events[0].seq != seq + 1:
-                raise _Impossible(EXPIRED)
+                raise _CannotResume(EXPIRED)
         for event in events[:AT_ONCE]:
             if event.seq > self._channel.marks[network] or self._member.is_behind:
                 break
             self._positions[network] = event.seq
-            self._tell(event)
-        await asyncio.sleep(0)  # others have their turn
+            self._send(event)
+        await asyncio.sleep(0)  # yield to other connections
         if self._member.is_behind:
-            await self._member.drained()
+            await self._member.drain()
 
-    def _tell(self, event: Event) -> None:
+    def _send(self, event: Event) -> None:
         frame = message(event, self._member, self._channel.epoch, self._positions)
         if frame is not None:
             self._member.enqueue(frame)

@@ -1,9 +1,8 @@
-"""The feeds of the event channel: one sends events when they are stored, the others when their
-block is safe or final.
+"""The feeds of the event channel, one for each finality: latest, safe and final.
 
-Each is a row of the outbox after the other, sent once. A row of the last two is sent when its event
-has reached the feed's finality, and passed over when it was removed before that; until then the
-rows after it wait. So a number in a cursor means the same in each process, at any time.
+A feed sends the rows of the outbox in order, each once. The safe and final feeds send a row when
+its event has reached the feed's finality, and skip it if it was removed before that; later rows
+wait until then. So a number in a cursor means the same in every process at any time.
 """
 
 from __future__ import annotations
@@ -24,81 +23,83 @@ ROWS: Final = 500  # of a network, read at once
 
 
 class Feed:
-    """What connections of one finality are sent, and where each of them stands."""
+    """The connections of one finality and the position up to which they have received events."""
 
-    def __init__(self, finality: Finality, look: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, finality: Finality, poll: Callable[[], Awaitable[None]]) -> None:
         self.finality = finality
         self.channel = Channel()
         self.pages = Pages(partial(read_events, finality))
-        self.networks: dict[int, outbox.Reach] = {}  # as of the last look
-        self.catching_up = 0  # connections that are told what they have missed
-        self.is_begun = False
-        self.look = look
-        """Returns when everything has been told that is committed by now."""
+        self.networks: dict[int, outbox.Reach] = {}  # as of the last poll
+        self.catching_up = 0  # connections
+        self.is_started = False
+        self.poll = poll
+        """Read and publish everything committed before the call."""
 
-    def begin_at(self, epoch: str, marks: Mapping[int, int]) -> None:
-        """Go on after these rows, without having told what is before."""
-        self.channel.begin(epoch, marks)
-        self.is_begun = True
+    def start(self, epoch: str, marks: Mapping[int, int]) -> None:
+        """Start after these rows, without publishing earlier ones."""
+        self.channel.start(epoch, marks)
+        self.is_started = True
 
     def now(self) -> Cursor:
-        """Where a connection stands that begins now."""
+        """Return the current end of the feed."""
         marks = self.channel.marks
         return Cursor(self.channel.epoch, marks, marks)
 
     def reach(self) -> dict[str, Any]:
-        """What ``hello`` and ``reset`` say of each network."""
+        """Return the oldest and newest row of each network for ``hello`` and ``reset``."""
         return event_channel.reach(self.networks)
 
-    def begin(self, member: Member) -> str:
-        """Have a connection begin now; its cursor."""
+    def join(self, member: Member) -> str:
+        """Join a connection at the current end of the feed; return its cursor."""
         member.starts = self.channel.marks
-        member.tail = event_channel.tail_of(member.wish, member.starts)
+        member.tail = event_channel.tail_of(member.subscription, member.starts)
         self.channel.leave(member)
         self.channel.join(member)
-        return encode(self.now(), member.wish.filter.networks)
+        return encode(self.now(), member.subscription.filter.networks)
 
     def reset(self, member: Member, reason: str) -> None:
-        """Tell a connection that it has missed what can't be sent any more, and have it begin
-        now. A plain one just goes on."""
-        cursor = self.begin(member)
-        if member.wish.is_detailed:
+        """Send a connection a ``reset``, since events are lost for it, and join it at the end.
+
+        A plain connection joins without a message.
+        """
+        cursor = self.join(member)
+        if member.subscription.is_detailed:
             data = {"reason": reason, "networks": self.reach()}
             member.enqueue(control("reset", data, cursor))
 
-    def begin_anew(self, epoch: str, marks: Mapping[int, int]) -> None:
-        """Numbers mean other rows now."""
+    def restart(self, epoch: str, marks: Mapping[int, int]) -> None:
+        """Start in another epoch and reset all connections: row numbers have a new meaning."""
         members = [*self.channel.members()]
-        self.pages.forget()
-        self.begin_at(epoch, marks)
+        self.pages.clear()
+        self.start(epoch, marks)
         for member in members:
             self.reset(member, "epoch")
 
     def skip(self, network_id: int, seq: int) -> None:
-        """Rows of a network up to this one are gone before they were told."""
+        """Continue after a row and reset connections: earlier rows were removed unread."""
         self.channel.skip(network_id, seq)
         for member in self.channel.members():
-            networks = member.wish.filter.networks
+            networks = member.subscription.filter.networks
             if networks is None or network_id in networks:
                 self.reset(member, "expired")
 
 
 class _Gate(NamedTuple):
-    """What the next row of a network waits for: a height, or a removal after this row."""
+    """The condition for the next row of a network: a block height, or a removal after a row."""
 
     block: int
     removed: int
 
 
 class Gates:
-    """Which networks of a feed may have decided rows, so that the others aren't read in vain."""
+    """The networks of a feed that may have settled rows; the others needn't be read."""
 
     def __init__(self, finality: Finality) -> None:
         self._finality = finality
         self._gates: dict[int, _Gate] = {}
 
     def may_pass(self, network_id: int, state: outbox.State, removed: int) -> bool:
-        """Whether something has changed for the next row; ``removed`` is the last removal."""
+        """Whether the next row may be settled by now; ``removed`` is the last removal."""
         gate = self._gates.get(network_id)
         if gate is None:
             return True
@@ -117,11 +118,11 @@ class Gates:
 
 
 def read_events(finality: Finality, positions: dict[int, int], limit: int) -> list[Event]:
-    """The events of the feed after these rows; a plain function, for a thread."""
+    """Return the events of the feed after these rows. Blocking; call it in a thread."""
     if finality == LATEST:
         return read_rows(positions, limit)
     return read_settled(positions, limit, finality)[0]
 
 
 LATER: Final = (SAFE, FINAL)
-"""The feeds that wait."""
+"""The feeds that wait for finality."""

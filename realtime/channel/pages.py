@@ -1,8 +1,8 @@
 """Pages of the outbox, for connections that catch up.
 
-After a restart a thousand clients come back at once, and most want the same rows: pages begin at
-fixed numbers, are read once for all who wait for them, and are kept for a while. What connections
-read here never delays live events.
+After a restart many clients reconnect at once, and most request the same rows. So pages start at
+fixed numbers, concurrent requests for a page share one query, and pages are cached. Reading them
+never delays live events.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from django.db import DatabaseError, InterfaceError
 from backend.kernel.errors import ServiceError
 from backend.logs.setup import get_logger
 from chain.indexing.storage import outbox
-from realtime.core.events import Before, Event
+from realtime.core.events import Event, PriorRows
 from realtime.sockets.threads import Threads
 
 ROWS: Final = 200
@@ -28,7 +28,7 @@ MOST_BYTES: Final = 32 * 1024 * 1024
 _THREADS: Final = 2
 
 UNREADABLE = (ServiceError, DatabaseError, InterfaceError)
-"""Raised by a reading while the database can't be reached."""
+"""Raised by readers while the database can't be reached."""
 
 log = get_logger("events")
 
@@ -36,90 +36,90 @@ _Key = tuple[int, int]
 
 
 def event_of(row: outbox.Told, *, counts: bool = True) -> Event:
-    before = Before(row.again_of, row.announced, row.gone)
+    prior = PriorRows(row.again_of, row.announced, row.gone)
     try:
-        return Event(row.network_id, row.seq, row.op, row.payload, before, counts=counts)
+        return Event(row.network_id, row.seq, row.op, row.payload, prior, counts=counts)
     except msgspec.MsgspecError as error:
         # One unreadable row must not end the channel.
         log.error("a row of the outbox isn't an event", seq=row.seq, reason=str(error))
-        return Event(row.network_id, row.seq, row.op, "{}", before)
+        return Event(row.network_id, row.seq, row.op, "{}", prior)
 
 
 def read_rows(positions: dict[int, int], limit: int) -> list[Event]:
-    """The rows after these numbers; a plain function, for a thread."""
+    """Return the rows after these numbers. Blocking; call it in a thread."""
     return [event_of(row) for row in outbox.rows_after(positions, limit)]
 
 
 def read_settled(
     positions: dict[int, int], limit: int, level: outbox.Level
 ) -> tuple[list[Event], dict[int, int]]:
-    """The same of rows whose finality is decided, and the blocks that the next ones wait for."""
+    """Return rows with a settled finality, and the block that the next row of a network awaits."""
     rows, waiting = outbox.settled_after(positions, limit, level)
     return [event_of(row, counts=counts) for row, counts in rows], waiting
 
 
 class Pages:
-    """The pages of one epoch that were read lately, by ``read``."""
+    """A cache of the pages of one epoch, read by ``read``."""
 
     def __init__(self, read: Callable[[dict[int, int], int], list[Event]] = read_rows) -> None:
         self._read = read
         self._threads = Threads("events-pages", _THREADS)
-        self._kept: OrderedDict[_Key, list[Event]] = OrderedDict()
+        self._cache: OrderedDict[_Key, list[Event]] = OrderedDict()
         self._bytes = 0
-        self._asked: dict[_Key, asyncio.Task[list[Event]]] = {}
+        self._pending: dict[_Key, asyncio.Task[list[Event]]] = {}
         self.read = 0  # pages, from the database
 
     async def after(self, network_id: int, seq: int) -> list[Event]:
-        """Some of the events after this row, in order; none if there is none at the moment.
+        """Return some of the events after this row, in order, or none if there are none yet.
 
-        Older ones than the first may have been removed: its number says so. Raises ``UNREADABLE``.
+        If rows were removed, the first event's number isn't ``seq + 1``. Raises ``UNREADABLE``.
         """
         key = (network_id, seq // ROWS)
-        page = self._kept.get(key)
+        page = self._cache.get(key)
         if page and page[-1].seq > seq:
-            self._kept.move_to_end(key)
+            self._cache.move_to_end(key)
         else:
-            page = await self._asked_once(key)
+            page = await self._read_once(key)
         return [event for event in page if event.seq > seq]
 
-    def forget(self) -> None:
-        """Drop what is kept: numbers mean other rows now."""
-        self._kept.clear()
-        self._asked.clear()
+    def clear(self) -> None:
+        """Empty the cache, since row numbers have a new meaning."""
+        self._cache.clear()
+        self._pending.clear()
         self._bytes = 0
 
     async def close(self) -> None:
         await self._threads.close()
 
-    async def _asked_once(self, key: _Key) -> list[Event]:
-        task = self._asked.get(key)
+    async def _read_once(self, key: _Key) -> list[Event]:
+        task = self._pending.get(key)
         if task is None:
-            task = self._asked[key] = asyncio.create_task(self._ask(key))
-        # Who waits may go away; the others wait on.
+            task = self._pending[key] = asyncio.create_task(self._read_page(key))
+        # One caller's cancellation must not cancel the query for the others.
         return await asyncio.shield(task)
 
-    async def _ask(self, key: _Key) -> list[Event]:
+    async def _read_page(self, key: _Key) -> list[Event]:
         network_id, number = key
-        ask: Callable[[], list[Event]] = partial(
+        read: Callable[[], list[Event]] = partial(
             self._read, {network_id: number * ROWS - 1}, ROWS + 1
         )
         try:
-            page = await self._threads.do(ask)
+            page = await self._threads.do(read)
         finally:
-            mine = self._asked.get(key) is asyncio.current_task()
-            if mine:
-                del self._asked[key]
+            is_current = self._pending.get(key) is asyncio.current_task()
+            if is_current:
+                del self._pending[key]
         self.read += 1
-        if mine:
-            self._keep(key, page)
+        if is_current:
+            self._store(key, page)
         return page
 
-    def _keep(self, key: _Key, page: list[Event]) -> None:
-        self._bytes -= _size(self._kept.pop(key, []))
-        self._kept[key] = page
+    def _store(self, key: _Key, page: list[Event]) -> None:
+        self._bytes -= _size(self._cache.pop(key, []))
+        self._cache[key] = page
         self._bytes += _size(page)
-        while len(self._kept) > MOST_PAGES or (self._bytes > MOST_BYTES and len(self._kept) > 1):
-            _, dropped = self._kept.popitem(last=False)
+        while len(self._cache) > MOST_PAGES or (self._bytes > MOST_BYTES and len(self._cache) > 1):
+            _, dropped = self._cache.popitem(last=False)
             self._bytes -= _size(dropped)
 
 

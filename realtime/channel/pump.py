@@ -1,8 +1,8 @@
-"""The pump: reads the outbox as it grows, and tells everybody who is connected.
+"""The pump: reads new rows of the outbox and publishes them to the connections.
 
-There is one in a process. It is woken up by notifications, and also looks every second, since
-one may be lost. It sends rows in the order of their numbers, each once, also after failures:
-where it stands is in memory, and only moves with what was told.
+A process has one. Notifications wake it, and it also polls every second, since a notification may
+be lost. It publishes rows in the order of their numbers, each once, also after failures: its
+position is in memory and only advances with published rows.
 """
 
 from __future__ import annotations
@@ -28,80 +28,82 @@ if TYPE_CHECKING:
     from realtime.process.process import Process
 
 POLL: Final = 1.0  # seconds
-_MESSAGES_BETWEEN: Final = 100_000  # until others have their turn in the event loop
+_MESSAGES_BETWEEN: Final = 100_000  # before yielding to the event loop
 
 log = get_logger("events")
 
 
 class _Start(NamedTuple):
-    """Where a feed starts, which is being read, and the epoch of the outbox before that."""
+    """The query for a feed's starting position, and the epoch of the outbox before it."""
 
     epoch: str
     marks: asyncio.Task[dict[int, int]]
 
 
 class Pump:
-    """``Part`` of the process that feeds the event channel."""
+    """The ``Part`` of the process that reads and publishes events."""
 
     name = "events"
 
     def __init__(self, process: Process) -> None:
         self._feeds: dict[Finality, Feed] = {
-            finality: Feed(finality, self.look) for finality in (LATEST, *LATER)
+            finality: Feed(finality, self.poll) for finality in (LATEST, *LATER)
         }
         self._gates = {finality: Gates(finality) for finality in LATER}
         self._removed: dict[int, int] = {}  # the last row of each network that was a removal
-        self._wanted: set[Finality] = {LATEST}
+        self._active: set[Finality] = {LATEST}
         self._process = process
         self._wake = asyncio.Event()
-        self._began = asyncio.Event()
-        self._waiting: list[asyncio.Future[None]] = []
+        self._started = asyncio.Event()
+        self._waiters: list[asyncio.Future[None]] = []
         self._thread = Threads("events-pump", 1)
         self._starts: dict[Finality, _Start] = {}
         self._starting = Threads("events-start", 1)
-        self._looked_at: float | None = None
+        self._polled_at: float | None = None
         self._last_event: dict[str, Any] | None = None
         self._is_unreadable = False
 
     @property
     def channel(self) -> Channel:
-        """The connections that get events at once."""
+        """The channel of the latest events."""
         return self._feeds[LATEST].channel
 
     # -- For connections --------------------------------------------------------------------------
 
-    async def begun(self) -> None:
-        """Returns when it knows where it stands: at once but for the first moments."""
-        await self._began.wait()
+    async def started(self) -> None:
+        """Wait until the first read of the outbox is done."""
+        await self._started.wait()
 
     async def feed(self, finality: Finality) -> Feed:
-        """The feed of this finality, when it knows where it stands. Those that wait begin when
-        a connection first asks for them."""
-        await self.begun()
+        """Return the feed of this finality once it has started.
+
+        The safe and final feeds start when a connection first requests them.
+        """
+        await self.started()
         feed = self._feeds[finality]
-        self._wanted.add(finality)
-        while not feed.is_begun:
-            await self.look()
+        self._active.add(finality)
+        while not feed.is_started:
+            await self.poll()
             start = self._starts.get(finality)
             if start is not None:
                 await asyncio.wait([start.marks])
         return feed
 
-    async def look(self) -> None:
-        """Returns when everything has been told that is committed by now."""
-        looked: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(looked)
+    async def poll(self) -> None:
+        """Read and publish everything committed before the call."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append(future)
         self._wake.set()
-        await looked
+        await future
 
     # -- For the process --------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Read and tell until cancelled."""
-        unsubscribe = self._process.listener.subscribe(outbox.CHANNEL, self._woken)
+        """Read and publish until cancelled."""
+        unsubscribe = self._process.listener.subscribe(outbox.CHANNEL, self._on_notification)
         try:
             while True:
-                await self._look()
+                await self._poll()
                 with suppress(TimeoutError):
                     async with asyncio.timeout(POLL):
                         await self._wake.wait()
@@ -128,80 +130,80 @@ class Pump:
                 }
                 for network, (_, newest) in latest.networks.items()
             },
-            "messages": sum(feed.channel.told for feed in feeds),
+            "messages": sum(feed.channel.sent for feed in feeds),
             "catching_up": sum(feed.catching_up for feed in feeds),
             "pages_read": sum(feed.pages.read for feed in feeds),
             "seconds_since_look": (
-                None if self._looked_at is None else round(monotonic() - self._looked_at, 3)
+                None if self._polled_at is None else round(monotonic() - self._polled_at, 3)
             ),
             "readable": not self._is_unreadable,
             "last": self._last_event,
         }
 
-    def _woken(self, payload: str | None) -> None:
+    def _on_notification(self, payload: str | None) -> None:
         self._wake.set()
 
     # -- Reading ----------------------------------------------------------------------------------
 
-    async def _look(self) -> None:
-        """Tell what is new. While the database can't be read, nothing happens."""
+    async def _poll(self) -> None:
+        """Publish new rows. Does nothing while the database can't be read."""
         self._wake.clear()
-        waiting, self._waiting = self._waiting, []
+        waiting, self._waiters = self._waiters, []
         try:
             state = await self._thread.do(outbox.state)
-            await self._tell_new(state)
+            await self._publish_new(state)
             for finality in LATER:
-                if finality in self._wanted:
-                    await self._tell_decided(finality, state)
+                if finality in self._active:
+                    await self._publish_settled(finality, state)
         except UNREADABLE as error:
-            self._waiting += waiting
+            self._waiters += waiting
             if not self._is_unreadable:
                 log.warning("the outbox can't be read", reason=type(error).__name__)
             self._is_unreadable = True
             return
         except BaseException:
-            self._waiting += waiting
+            self._waiters += waiting
             raise
         if self._is_unreadable:
             log.info("the outbox is read again")
         self._is_unreadable = False
-        self._looked_at = monotonic()
-        self._began.set()
-        for looked in waiting:
-            if not looked.done():
-                looked.set_result(None)
+        self._polled_at = monotonic()
+        self._started.set()
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
 
-    async def _tell_new(self, state: outbox.State) -> None:
+    async def _publish_new(self, state: outbox.State) -> None:
         feed = self._feeds[LATEST]
         feed.networks = state.networks
         newest = {network: reach.newest for network, reach in state.networks.items()}
-        if not feed.is_begun:
-            feed.begin_at(state.epoch, newest)
+        if not feed.is_started:
+            feed.start(state.epoch, newest)
             return
-        if _is_another(feed, state):
+        if _is_replaced(feed, state):
             log.warning("the outbox is another one", epoch=state.epoch)
-            feed.begin_anew(state.epoch, newest)
+            feed.restart(state.epoch, newest)
             return
         behind = _behind(feed, state)
         while behind:
             events = await self._thread.do(partial(read_rows, behind, ROWS))
-            await self._tell_all(feed, events)
-            behind = _read_on(feed, behind, events)
+            await self._publish_all(feed, events)
+            behind = _still_behind(feed, behind, events)
 
-    async def _tell_decided(self, finality: Level, state: outbox.State) -> None:
-        """Tell what has become final, or safe."""
+    async def _publish_settled(self, finality: Level, state: outbox.State) -> None:
+        """Publish rows that have become safe or final."""
         feed, gates = self._feeds[finality], self._gates[finality]
         feed.networks = state.networks
-        if not feed.is_begun:
+        if not feed.is_started:
             marks = self._start(finality, state.epoch)
             if marks is not None:
                 gates.open_all()
-                feed.begin_at(state.epoch, marks)
+                feed.start(state.epoch, marks)
             return
-        if _is_another(feed, state):
+        if _is_replaced(feed, state):
             marks = await self._thread.do(partial(outbox.settled_marks, finality))
             gates.open_all()
-            feed.begin_anew(state.epoch, marks)
+            feed.restart(state.epoch, marks)
             return
         behind = {
             network: seq
@@ -211,18 +213,20 @@ class Pump:
         while behind:
             removed = {network: self._removed.get(network, 0) for network in behind}
             events, waiting = await self._thread.do(partial(read_settled, behind, ROWS, finality))
-            await self._tell_all(feed, events)
+            await self._publish_all(feed, events)
             for network in behind:
                 gates.open(network)
                 if network in waiting:
                     gates.close(network, waiting[network], removed[network])
-            behind = _read_on(feed, behind, events)
+            behind = _still_behind(feed, behind, events)
 
     def _start(self, finality: Level, epoch: str) -> dict[int, int] | None:
-        """Where a feed starts; None while that is read, in a thread of its own: it can take as long
-        as there are events that aren't final, and the other feeds go on meanwhile.
+        """Return a feed's starting position, or None while it is being read.
 
-        The numbers may be those of a moment ago: the feed catches up from there."""
+        It is read in a separate thread, so the other feeds continue: the query's time grows with
+        the number of events that aren't final. The position may be slightly old; the feed catches
+        up from there.
+        """
         start = self._starts.get(finality)
         if start is None or (start.epoch != epoch and start.marks.done()):
             read = self._starting.do(partial(outbox.settled_marks, finality))
@@ -233,22 +237,22 @@ class Pump:
         del self._starts[finality]
         return start.marks.result()
 
-    async def _tell_all(self, feed: Feed, events: list[Event]) -> None:
+    async def _publish_all(self, feed: Feed, events: list[Event]) -> None:
         since_pause = 0
         for event in events:
             seq = feed.channel.marks.get(event.network_id, 0)
             if event.seq > seq + 1:
-                self._missing(feed, event.network_id, event.seq - 1)
+                self._skip_missing(feed, event.network_id, event.seq - 1)
             elif event.seq <= seq:
                 continue
-            since_pause += feed.channel.tell(event) + 1
+            since_pause += feed.channel.publish(event) + 1
             if feed.finality == LATEST:
-                self._note(event)
+                self._record(event)
             if since_pause >= _MESSAGES_BETWEEN:
                 since_pause = 0
                 await asyncio.sleep(0)
 
-    def _note(self, event: Event) -> None:
+    def _record(self, event: Event) -> None:
         if event.op == REMOVED:
             self._removed[event.network_id] = event.seq
         self._last_event = {
@@ -260,16 +264,18 @@ class Pump:
             "block": event.details.blockNumber,
         }
 
-    def _missing(self, feed: Feed, network_id: int, seq: int) -> None:
-        """Rows up to this one are gone before they were read: this process stood still for days,
-        or the network wasn't final for as long."""
+    def _skip_missing(self, feed: Feed, network_id: int, seq: int) -> None:
+        """Skip rows that were removed before they were read.
+
+        That happens if this process, or the network's finality, stalled for days.
+        """
         log.error("rows of the outbox are gone that weren't told", network=network_id, up_to=seq)
         self._removed[network_id] = seq
         feed.skip(network_id, seq)
 
 
-def _is_another(feed: Feed, state: outbox.State) -> bool:
-    """Whether the database is another one, or has lost rows: numbers mean other rows then."""
+def _is_replaced(feed: Feed, state: outbox.State) -> bool:
+    """Whether the database was replaced or has lost rows, so row numbers have a new meaning."""
     marks = feed.channel.marks
     return state.epoch != feed.channel.epoch or any(
         marks.get(network, 0) > reach.newest for network, reach in state.networks.items()
@@ -277,7 +283,7 @@ def _is_another(feed: Feed, state: outbox.State) -> bool:
 
 
 def _behind(feed: Feed, state: outbox.State) -> dict[int, int]:
-    """Where the networks stand that have more rows."""
+    """Return the positions of networks with unread rows."""
     marks = feed.channel.marks
     return {
         network: marks.get(network, 0)
@@ -286,7 +292,7 @@ def _behind(feed: Feed, state: outbox.State) -> dict[int, int]:
     }
 
 
-def _read_on(feed: Feed, behind: dict[int, int], events: list[Event]) -> dict[int, int]:
-    """The same of networks of which as many rows came as were asked for."""
+def _still_behind(feed: Feed, behind: dict[int, int], events: list[Event]) -> dict[int, int]:
+    """Return the positions of networks with a full page, which may have more rows."""
     read = Counter(event.network_id for event in events)
     return {network: feed.channel.marks[network] for network in behind if read[network] >= ROWS}

@@ -1,8 +1,9 @@
-"""Where a connection to the event channel stands, as a text that a client can come back with.
+"""Cursors of the event channel: the position of a connection, as text for resuming.
 
-``1.EPOCH.31337:17,10:3.31337:5``: the version, the epoch of the database, how far the connection
-has been told of each network, and where it began on each, which decides about what comes back
-after a reorganisation. A network that isn't named is at 0. Clients should take it for opaque.
+``1.EPOCH.31337:17,10:3.31337:5``: the version, the epoch of the database, the last row delivered
+for each network, and the row at which the connection started on each. The start decides what is
+delivered again after a reorganisation. A network that isn't listed is at 0. Clients treat the
+text as opaque.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ _ANY_VERSION = re.compile(r"([0-9]{1,3})\.[!-~]*")
 _PAIR = re.compile(r"(0|[1-9][0-9]{0,18}):(0|[1-9][0-9]{0,18})")
 
 Marks = Mapping[int, int]
-"""Numbers of rows of the outbox by network; 0 for those that aren't there."""
+"""Row numbers of the outbox by network; a missing network is at 0."""
 
 
 class BadCursor(ValueError):
-    """A text that never was a cursor."""
+    """The text isn't a valid cursor."""
 
 
 class Cursor(NamedTuple):
-    """``epoch`` is None for a cursor of another version, which nothing can go on from."""
+    """A parsed cursor. ``epoch`` is None for another version, which can't be resumed."""
 
     epoch: str | None
     positions: Marks
@@ -35,7 +36,7 @@ class Cursor(NamedTuple):
 
 
 def marks_text(marks: Marks, networks: Collection[int] | None = None) -> str:
-    """The marks of these networks, of all by default."""
+    """Encode the marks of these networks, of all by default."""
     return ",".join(
         f"{network}:{seq}"
         for network, seq in marks.items()
@@ -44,18 +45,18 @@ def marks_text(marks: Marks, networks: Collection[int] | None = None) -> str:
 
 
 def head(epoch: str, positions: str) -> str:
-    """The part of a cursor that connections have in common."""
+    """Return the part of a cursor that connections share."""
     return f"{VERSION}.{epoch}.{positions}."
 
 
 def encode(cursor: Cursor, networks: Collection[int] | None = None) -> str:
-    """The text of a cursor, as far as it is about these networks."""
+    """Encode a cursor, limited to these networks if given."""
     positions = marks_text(cursor.positions, networks)
     return head(cursor.epoch or "", positions) + marks_text(cursor.starts, networks)
 
 
 def decode(text: str) -> Cursor:
-    """The cursor of a text; ``BadCursor`` if it isn't one."""
+    """Parse a cursor. Raises ``BadCursor``."""
     if len(text) > LONGEST:
         raise BadCursor
     match = _CURSOR.fullmatch(text)

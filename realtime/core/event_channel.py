@@ -1,8 +1,8 @@
-"""Who gets an event, and the latest events: one channel a process.
+"""Delivery of events to connections, and the latest events: one channel a process.
 
-Connections that want the same in the same form are a group: an event is compared with a group, not
-with a connection, and encoded once for each form. Only where a connection stands when it began
-differs, which matters for the few events that have been told before.
+Connections with equal filters and message formats form a group: an event is matched once for a
+group and encoded once for each format. Members of a group differ only in their starting position,
+which matters for the few events that were delivered before.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import islice
 from typing import Final, NamedTuple, Protocol
 
-from realtime.core.cursors import Cursor as Place
-from realtime.core.cursors import Marks, encode, head, marks_text
-from realtime.core.event_queries import Filter, Wish
+from realtime.core.cursors import Cursor, Marks, encode, head, marks_text
+from realtime.core.event_queries import EventSubscription, Filter
 from realtime.core.events import Event
 
 RECENT_EVENTS: Final = 1000  # of a network
@@ -27,22 +26,22 @@ Term = tuple[str, str] | None
 class Member(Protocol):
     """A connection that gets live events."""
 
-    wish: Wish
-    starts: Marks  # it gets everything after
+    subscription: EventSubscription
+    starts: Marks  # it receives every event after these rows
     tail: str  # the end of its cursors: ``starts`` as text
 
     @property
     def is_behind(self) -> bool:
-        """Whether so much waits for the client to read it that no more should be sent now."""
+        """Whether the client's send queue is too full to send more now."""
 
     def enqueue(self, frame: bytes) -> None: ...
 
     def fell_behind(self, positions: Marks) -> None:
-        """It was told up to these rows, and has left the channel: it has to catch up."""
+        """Start catching up: the member received events up to these rows and was removed."""
 
 
 class Group(NamedTuple):
-    """Members of one form. Ordered, so that each event reaches them in the same order."""
+    """Members with one form. Ordered, so that events reach them in the same order."""
 
     filter: Filter
     is_detailed: bool
@@ -51,12 +50,12 @@ class Group(NamedTuple):
 
 
 class Channel:
-    """What a process tells its connections. Nothing here waits or fails."""
+    """The live events of a process and their recipients. Nothing here blocks or raises."""
 
     def __init__(self) -> None:
         self.epoch = ""
-        self.marks: Marks = {}  # what has been told; never changed in place
-        self.told = 0  # messages
+        self.marks: Marks = {}  # the last published rows; never changed in place
+        self.sent = 0  # messages
         self._groups: dict[Form, Group] = {}
         self._index: dict[Term, dict[Form, Group]] = {}
         self._recent: dict[int, Recent] = {}
@@ -64,8 +63,8 @@ class Channel:
     # -- Members ----------------------------------------------------------------------------------
 
     def join(self, member: Member) -> None:
-        """Tell a connection of everything from now on."""
-        form = _form(member.wish)
+        """Send a connection every event from now on."""
+        form = _form(member.subscription)
         group = self._groups.get(form)
         if group is None:
             group = self._groups[form] = Group(*form, {})
@@ -74,8 +73,8 @@ class Channel:
         group.members[member] = None
 
     def leave(self, member: Member) -> None:
-        """Tell it nothing more; nothing happens if it wasn't told anything."""
-        form = _form(member.wish)
+        """Send it no more events. Does nothing if it hasn't joined."""
+        form = _form(member.subscription)
         group = self._groups.get(form)
         if group is None:
             return
@@ -93,19 +92,19 @@ class Channel:
 
     # -- Events -----------------------------------------------------------------------------------
 
-    def begin(self, epoch: str, marks: Marks) -> None:
-        """Go on from these numbers, without having told what is before."""
+    def start(self, epoch: str, marks: Marks) -> None:
+        """Start after these rows, without publishing earlier ones."""
         self.epoch = epoch
         self.marks = dict(marks)
         self._recent.clear()
 
     def skip(self, network_id: int, seq: int) -> None:
-        """Go on after this row on one network."""
+        """Continue after this row of one network."""
         self.marks = {**self.marks, network_id: seq}
         self._recent.pop(network_id, None)
 
-    def tell(self, event: Event) -> int:
-        """Tell whom it concerns of the row that is next on its network; how many that are."""
+    def publish(self, event: Event) -> int:
+        """Send the next row of its network to matching members; return their number."""
         before = self.marks
         self.marks = {**before, event.network_id: event.seq}
         self._recent.setdefault(event.network_id, Recent()).add(event)
@@ -113,18 +112,18 @@ class Channel:
             return 0
         count = 0
         heads: dict[Collection[int] | None, str] = {}
-        for group in self._concerned(event):
+        for group in self._matching_groups(event):
             networks = group.filter.networks
-            for late in [member for member in group.members if member.is_behind]:
-                self.leave(late)
-                late.fell_behind(before)
+            for slow in [member for member in group.members if member.is_behind]:
+                self.leave(slow)
+                slow.fell_behind(before)
             if group.is_detailed and networks not in heads:
                 heads[networks] = head(self.epoch, marks_text(self.marks, networks))
-            count += _tell(group, event, heads.get(networks, ""))
-        self.told += count
+            count += _publish(group, event, heads.get(networks, ""))
+        self.sent += count
         return count
 
-    def _concerned(self, event: Event) -> list[Group]:
+    def _matching_groups(self, event: Event) -> list[Group]:
         groups: dict[Form, Group] = {}
         address, name = event.terms
         for term in (
@@ -136,10 +135,10 @@ class Channel:
             groups |= self._index.get(term, {})
         return [group for group in groups.values() if group.filter.matches(event)]
 
-    # -- What has been told -----------------------------------------------------------------------
+    # -- Published events -------------------------------------------------------------------------
 
-    def is_told(self, positions: Marks, networks: Collection[int] | None) -> bool:
-        """Whether a connection that has these rows has everything."""
+    def is_current(self, positions: Marks, networks: Collection[int] | None) -> bool:
+        """Whether a connection at these positions has received everything."""
         return all(
             positions.get(network, 0) == seq
             for network, seq in self.marks.items()
@@ -147,19 +146,19 @@ class Channel:
         )
 
     def since(self, network_id: int, seq: int) -> list[Event] | None:
-        """The events of a network after this row, as far as they are kept: all, or None."""
+        """Return all events of a network after this row, or None if some are no longer held."""
         recent = self._recent.get(network_id)
         if recent is None or seq > self.marks.get(network_id, 0):
             return None
         return recent.after(seq)
 
 
-def _form(wish: Wish) -> Form:
-    return wish.filter, wish.is_detailed, wish.reorg
+def _form(subscription: EventSubscription) -> Form:
+    return subscription.filter, subscription.is_detailed, subscription.reorg
 
 
 def _terms(event_filter: Filter) -> list[Term]:
-    """What an event has one of, if the filter matches it."""
+    """Return terms of which every event that the filter matches has at least one."""
     if event_filter.contracts is not None:
         return [("contract", term) for term in event_filter.contracts]
     if event_filter.events is not None:
@@ -167,13 +166,15 @@ def _terms(event_filter: Filter) -> list[Term]:
     return [None]
 
 
-def _tell(group: Group, event: Event, shared: str) -> int:
-    """Send it to the members of a group that get it; ``shared`` begins their cursors."""
+def _publish(group: Group, event: Event, shared: str) -> int:
+    """Send an event to a group's members; ``shared`` is the common prefix of their cursors."""
     members = [*group.members]
-    if event.op != "added" or event.before.again_of is not None:
+    if event.op != "added" or event.prior.again_of is not None:
         network = event.network_id
         members = [
-            one for one in members if event.is_told(one.starts.get(network, 0), reorg=group.reorg)
+            member
+            for member in members
+            if event.is_delivered(member.starts.get(network, 0), reorg=group.reorg)
         ]
     if group.is_detailed:
         for member in members:
@@ -186,25 +187,28 @@ def _tell(group: Group, event: Event, shared: str) -> int:
 
 
 def message(event: Event, member: Member, epoch: str, positions: Marks) -> bytes | None:
-    """Return the message about an event for a connection that has rows up to ``positions``, this
-    one included; None for nothing."""
-    wish = member.wish
-    if not wish.filter.matches(event):
+    """Return the message about an event for one connection, or None if it isn't a recipient.
+
+    ``positions`` are the connection's positions after this event.
+    """
+    subscription = member.subscription
+    if not subscription.filter.matches(event):
         return None
-    if not event.is_told(member.starts.get(event.network_id, 0), reorg=wish.reorg):
+    if not event.is_delivered(member.starts.get(event.network_id, 0), reorg=subscription.reorg):
         return None
-    if not wish.is_detailed:
+    if not subscription.is_detailed:
         return event.plain
-    return event.detailed(encode(Place(epoch, positions, member.starts), wish.filter.networks))
+    cursor = Cursor(epoch, positions, member.starts)
+    return event.detailed(encode(cursor, subscription.filter.networks))
 
 
-def tail_of(wish: Wish, starts: Marks) -> str:
-    """The end of the cursors of a connection that began there."""
-    return marks_text(starts, wish.filter.networks)
+def tail_of(subscription: EventSubscription, starts: Marks) -> str:
+    """Return the end of a connection's cursors, from its starting position."""
+    return marks_text(starts, subscription.filter.networks)
 
 
 class Recent:
-    """The last events of a network, without a gap between them."""
+    """The last events of a network, without gaps."""
 
     def __init__(self) -> None:
         self._events: deque[Event] = deque()
@@ -223,7 +227,7 @@ class Recent:
 
 
 def reach(networks: Mapping[int, tuple[int, int]]) -> dict[str, dict[str, int]]:
-    """What ``hello`` and ``reset`` say of the oldest and the newest row of each network."""
+    """Return the oldest and newest row of each network for ``hello`` and ``reset``."""
     return {
         str(network): {"oldest": oldest, "newest": newest}
         for network, (oldest, newest) in networks.items()

@@ -1,16 +1,16 @@
-"""What a client asks the event channel for, from the query of the address that it opens.
+"""Subscriptions to the event channel, parsed from the query string of the handshake.
 
 | parameter | |
 |---|---|
 | ``contract`` | addresses or names (not ``0x…``): only events of these contracts |
 | ``network`` | numbers: only events of these networks |
-| ``event`` | names, or ``*`` for every kind; ``Transfer`` unless it's given |
-| ``since`` | a cursor, ``0`` or ``now``: detailed messages, from there on |
-| ``reorg`` | ``1``: detailed messages, and what a reorganisation has removed |
-| ``finality`` | ``safe`` or ``final``: events once their block is; ``latest`` unless it's given |
+| ``event`` | names, or ``*`` for every kind; default ``Transfer`` |
+| ``since`` | a cursor, ``0`` or ``now``: detailed messages from that position |
+| ``reorg`` | ``1``: detailed messages, including removals by reorganisations |
+| ``finality`` | ``safe`` or ``final``: events once their block is; default ``latest`` |
 
-``contract``, ``network`` and ``event`` may be repeated, and list several with commas. Any other
-parameter is refused: a misspelled filter would be no filter.
+``contract``, ``network`` and ``event`` may be repeated and accept comma-separated lists. Any other
+parameter is rejected: a misspelled filter would otherwise match everything.
 """
 
 from __future__ import annotations
@@ -49,15 +49,18 @@ class BadQuery(ValueError):
 
 
 class Filter(NamedTuple):
-    """Which events; None is no restriction. Addresses are in lower case."""
+    """Conditions on events; None is no restriction. Addresses are in lower case."""
 
     events: frozenset[str] | None = frozenset({TRANSFER})
     contracts: frozenset[str] | None = None
     networks: frozenset[int] | None = None
 
     def matches(self, event: Event) -> bool:
-        """Whether the event is among them. What couldn't be decoded never is; a ``Transfer`` that
-        isn't a token's only where every kind is requested."""
+        """Whether the event matches.
+
+        An event that couldn't be decoded never does; a ``Transfer`` that isn't a token transfer
+        only matches a filter for every kind.
+        """
         if event.data is None:
             return False
         if self.networks is not None and event.network_id not in self.networks:
@@ -70,8 +73,8 @@ class Filter(NamedTuple):
         return name in self.events and (name != TRANSFER or is_transfer(event.data))
 
 
-class Wish(NamedTuple):
-    """Which events a connection wants. ``since`` is None for one that can't resume later."""
+class EventSubscription(NamedTuple):
+    """The parameters of a connection. ``since`` is None if it doesn't receive cursors."""
 
     filter: Filter = Filter()
     since: Cursor | str | None = None
@@ -83,7 +86,9 @@ class Wish(NamedTuple):
         return self.since is not None or self.reorg
 
 
-def parse(query: Mapping[str, Sequence[str]], *, ignored: Collection[str] = ()) -> Wish:
+def parse(
+    query: Mapping[str, Sequence[str]], *, ignored: Collection[str] = ()
+) -> EventSubscription:
     """Parse a query. Raises ``BadQuery`` for an invalid one, and for a parameter that is neither
     one of ``PARAMETERS`` nor among ``ignored``."""
     for name in query:
@@ -101,7 +106,7 @@ def parse(query: Mapping[str, Sequence[str]], *, ignored: Collection[str] = ()) 
     )
     if ALL in events:
         event_filter = event_filter._replace(events=None)
-    return Wish(event_filter, _since(query), _flag(query, "reorg"), _finality(query))
+    return EventSubscription(event_filter, _since(query), _flag(query, "reorg"), _finality(query))
 
 
 def _values(query: Mapping[str, Sequence[str]], name: str) -> list[str]:

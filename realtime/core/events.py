@@ -1,7 +1,7 @@
-"""Messages of the event channel: events of contracts, and who gets them.
+"""Messages of the event channel: contract events and their delivery rules.
 
-A plain message is exactly ``{"event": name, "data": arguments}``. A detailed one adds where the
-event is in the chain, and ends with ``id``: where to go on from, which depends on the connection.
+A plain message is exactly ``{"event": name, "data": arguments}``. A detailed message adds the
+event's position in the chain and ends with ``id``, the connection's cursor for resuming.
 """
 
 from __future__ import annotations
@@ -45,32 +45,31 @@ class Details(msgspec.Struct, frozen=True, gc=False):
     logIndex: int = 0
 
 
-class Before(NamedTuple):
-    """What earlier rows have told of the same log: numbers of rows, or None
-    (``chain.indexing.storage.outbox``)."""
+class PriorRows(NamedTuple):
+    """Numbers of earlier rows about the same log, or None (``chain.indexing.storage.outbox``)."""
 
     again_of: int | None = None
     announced: int | None = None
     gone: int | None = None
 
 
-NOTHING: Final = Before()
+NO_PRIOR_ROWS: Final = PriorRows()
 
 
 class Event:
-    """A row of the outbox. It is encoded when it is first needed, and kept.
+    """A row of the outbox. Its encodings are cached.
 
-    A row that doesn't count is sent to no connection: its event was removed before it was final.
+    A row with ``counts=False`` isn't sent: its event was removed before it was final.
     """
 
     __slots__ = (
         "_detailed",
         "_plain",
-        "before",
         "data",
         "details",
         "network_id",
         "op",
+        "prior",
         "seq",
         "size",
     )
@@ -81,7 +80,7 @@ class Event:
         seq: int,
         op: str,
         payload: str | bytes,
-        before: Before = NOTHING,
+        prior: PriorRows = NO_PRIOR_ROWS,
         *,
         counts: bool = True,
     ) -> None:
@@ -89,7 +88,7 @@ class Event:
         self.seq = seq
         self.op = op
         self.size = len(payload)
-        self.before = before
+        self.prior = prior
         self.details = _decode(payload)
         self.data = data_of(self.details) if counts else None
         self._plain: bytes | None = None
@@ -97,17 +96,16 @@ class Event:
 
     @property
     def terms(self) -> tuple[str, str]:
-        """What a client may call the contract: its address in lower case, and its name."""
+        """The names of the contract in filters: its address in lower case, and its name."""
         return self.details.address.lower(), self.details.contractName
 
-    def is_told(self, start: int, *, reorg: bool) -> bool:
-        """Whether a connection gets it that gets everything after row ``start``.
+    def is_delivered(self, start: int, *, reorg: bool) -> bool:
+        """Whether the event is sent to a connection that started after row ``start``.
 
-        Without ``reorg``, once: what comes back as it was is not told again, what is removed is
-        not told. With it, a removal is told of whatever was announced, and so is what comes back
-        after it.
+        Without ``reorg``, an event is sent once: neither its removal nor its return is sent. With
+        ``reorg``, the removal of an announced event is sent, and its return after that too.
         """
-        again_of, announced, gone = self.before
+        again_of, announced, gone = self.prior
         if self.op == ADDED:
             if again_of is None or again_of <= start:
                 return True
@@ -116,13 +114,13 @@ class Event:
 
     @property
     def plain(self) -> bytes:
-        """The whole message of a plain connection."""
+        """The complete message for a plain connection."""
         if self._plain is None:
             self._plain = _encode({"event": self.details.eventName, "data": self.data})
         return self._plain
 
     def detailed(self, id_: str) -> bytes:
-        """The message of a connection that may go on from ``id_``, a text without quotes."""
+        """Return the detailed message with the cursor ``id_``, a text without quotes."""
         if self._detailed is None:
             self._detailed = self._encode_detailed()
         return b'%b"id":"%b"}' % (self._detailed, id_.encode())
@@ -155,14 +153,14 @@ _encode: Callable[[Mapping[str, Any]], bytes] = msgspec.json.Encoder().encode
 
 
 def control(kind: str, data: Mapping[str, Any], id_: str) -> bytes:
-    """A message of the channel itself, ``hello`` or ``reset``."""
+    """Encode a control message, ``hello`` or ``reset``."""
     return _encode({"event": kind, "data": data, "id": id_})
 
 
 def data_of(details: Details) -> Any:
-    """What ``data`` says of an event: its arguments, a transfer's by the names that clients know.
+    """Return an event's ``data``: its arguments, those of a transfer by their common names.
 
-    None for an event that has no such message: one that couldn't be decoded.
+    None for an event that couldn't be decoded; no message is sent for it.
     """
     if not details.eventName:
         return None
@@ -172,7 +170,7 @@ def data_of(details: Details) -> Any:
 
 
 def is_transfer(data: Any) -> bool:
-    """Whether this is what ``transfer`` makes."""
+    """Whether this has the form that ``transfer`` returns."""
     return isinstance(data, dict) and data.keys() in _SHAPES
 
 
@@ -180,15 +178,15 @@ _SHAPES: Final = (frozenset({"from", "to", "tokenId"}), frozenset({"from", "to",
 
 
 def transfer(args: Mapping[str, Any]) -> dict[str, str] | None:
-    """``from``, ``to`` and ``tokenId`` (a decimal string) or ``value`` of a token's transfer.
+    """Return ``from``, ``to`` and ``tokenId`` (a decimal string) or ``value`` of a transfer.
 
-    Contracts call these arguments by many names. None if it isn't the transfer of a token.
+    Contracts use many names for these arguments. None if it isn't the transfer of a token.
     """
     if len(args) != 3:
         return None
     arguments: dict[str, str] = {}
     for name, value in args.items():
-        key = _called(name)
+        key = _canonical_name(name)
         if key is None or key in arguments:
             return None
         if key in ("from", "to"):
@@ -206,7 +204,7 @@ def transfer(args: Mapping[str, Any]) -> dict[str, str] | None:
     return {key: arguments[key] for key in ("from", "to", "tokenId", "value") if key in arguments}
 
 
-def _called(name: str) -> str | None:
+def _canonical_name(name: str) -> str | None:
     plain = name.replace("_", "").lower()
     for key, names in (("from", _FROM), ("to", _TO), ("tokenId", _TOKEN), ("value", _VALUE)):
         if plain in names:

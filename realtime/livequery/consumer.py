@@ -45,7 +45,7 @@ class LiveQuerySocket(Socket):
         try:
             message = messages.parse_message(text)
         except Refused as refused:
-            self.junk()
+            self.count_junk()
             self._refuse(refused.code, refused.error, refused.request_id)
             return
         try:
@@ -60,7 +60,7 @@ class LiveQuerySocket(Socket):
             log.error("live query failed", exc_info=error)
             self._refuse(1, _FAULT, getattr(message, "request_id", None))
 
-    async def gone(self) -> None:
+    async def closed(self) -> None:
         self._engine.drop(self)
         if self._client is not None:
             self._engine.remove_client(self._client)
@@ -71,7 +71,7 @@ class LiveQuerySocket(Socket):
             return
         client = self._client
         if client is None:
-            self.junk()
+            self.count_junk()
             self._refuse(
                 messages.NOT_CONNECTED, "Connect before anything else.", message.request_id
             )
@@ -84,7 +84,7 @@ class LiveQuerySocket(Socket):
 
     async def _connect(self, message: Connect) -> None:
         if self._client is not None:
-            self.junk()
+            self.count_junk()
             self._refuse(messages.MALFORMED, "This connection is connected already.")
             return
         try:

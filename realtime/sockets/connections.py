@@ -1,7 +1,7 @@
 """One client's connection: what the sockets of the event channel and of live queries share.
 
 A subclass says what it does when a client has come (``opened``), has said something (``received``)
-and is gone (``gone``). What it sends goes through ``enqueue``, which never waits: a client that
+and is gone (``closed``). What it sends goes through ``enqueue``, which never waits: a client that
 reads too slowly is closed, without effect on others.
 
 Close codes: 1000 the client's own wish, 1001 the process stops (connect again), 1008 junk, 1009 a
@@ -30,7 +30,7 @@ from realtime.sockets.wire import EXTENSION, Wire
 GOING_AWAY: Final = 1001
 POLICY: Final = 1008
 TOO_LARGE: Final = 1009
-FAULT: Final = 1011
+INTERNAL_ERROR: Final = 1011
 TRY_AGAIN: Final = 1013
 
 _MOST_PARAMETERS: Final = 100
@@ -77,9 +77,9 @@ class Socket(AsyncConsumer):
 
     # -- for subclasses ---------------------------------------------------------------------
 
-    async def admitted(self) -> None:
+    async def before_accept(self) -> None:
         """Before the handshake is answered. Raises ``admission.Refusal`` for an invalid request in
-        vain; neither ``opened`` nor ``gone`` is called then."""
+        vain; neither ``opened`` nor ``closed`` is called then."""
 
     async def opened(self) -> None:
         """The client is connected: frames may be enqueued from now on."""
@@ -88,15 +88,15 @@ class Socket(AsyncConsumer):
         """The client has sent this text, which is within the limits of size and rate.
 
         The next message is answered when this returns, so messages of one client are in order.
-        ``gone`` may be called meanwhile."""
-        self.junk()
+        ``closed`` may be called meanwhile."""
+        self.count_junk()
 
-    async def gone(self) -> None:
+    async def closed(self) -> None:
         """The connection is closed, by either side. Called once, if ``opened`` was.
 
         What ``received`` is waiting for can be given up here; it is waited for afterwards."""
 
-    def junk(self) -> None:
+    def count_junk(self) -> None:
         """What was received made no sense: counts against the client's budget."""
         self._junk += 1 + self._size // 1024
         if self._junk > service_settings.WS_JUNK_PER_MINUTE:
@@ -119,11 +119,11 @@ class Socket(AsyncConsumer):
         half = self._most_queued // 2
         return self._waiting > half and self._outlet.waiting() > half
 
-    async def drained(self) -> None:
+    async def drain(self) -> None:
         """Wait until most of what was enqueued is on its way, or the client is gone.
 
         For senders of pages of what was missed; live events don't wait."""
-        await self._outlet.drained()
+        await self._outlet.drain()
 
     def close_with(self, code: int, reason: str = "") -> None:
         """Close the connection after what is queued already. Never waits; once is enough.
@@ -153,7 +153,7 @@ class Socket(AsyncConsumer):
             await admission.refuse(scope, send, refused)
             return
         try:
-            await self.admitted()
+            await self.before_accept()
             await self._serve(here, receive, send)
         except admission.Refusal as refused:
             await admission.refuse(scope, send, refused)
@@ -183,7 +183,7 @@ class Socket(AsyncConsumer):
             self.is_open = False
             here.sockets.discard(self)
             here.ended += 1
-            await self.gone()
+            await self.closed()
             if self._answering is not None:
                 await asyncio.wait([self._answering])
             self._unanswered.clear()
@@ -198,7 +198,7 @@ class Socket(AsyncConsumer):
 
     def _fail(self, error: Exception) -> None:
         log.error("a socket failed", kind=self.kind, exc_info=error)
-        self.close_with(FAULT)
+        self.close_with(INTERNAL_ERROR)
 
     async def _read(self, receive: Receive) -> None:
         """Read until the client is gone, also while it is being answered: else it would be
@@ -248,7 +248,7 @@ class Socket(AsyncConsumer):
         self._size = len(payload)
         try:
             if isinstance(payload, bytes):
-                self.junk()
+                self.count_junk()
             elif _is_ping(payload):
                 self.enqueue(b"pong" if payload == "ping" else b'{"event":"pong"}')
             else:

@@ -38,7 +38,7 @@ class Queued:
         """The bytes that wait for the client."""
         return self._bytes
 
-    async def drained(self) -> None:
+    async def drain(self) -> None:
         """Wait until little is queued, or the client is gone."""
         await self._drained.wait()
 

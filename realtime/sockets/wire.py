@@ -122,7 +122,7 @@ class Wire(WebSocketsSansIOProtocol):
         """The bytes that wait for the client."""
         return self._unsent_size + int(self.transport.get_write_buffer_size())
 
-    async def drained(self) -> None:
+    async def drain(self) -> None:
         """Wait until little is queued, or the client is gone."""
         self.flush()
         await self.writable.wait()

@@ -69,7 +69,7 @@ def test_lists_are_unwound_and_rows_counted(master, sales):
     assert aggregate(master, {"$unwind": "$tags"}, {"$count": "tags"}) == [{"tags": 4}]
 
 
-def test_a_sample_has_the_size_that_was_asked_for(master, sales):
+def test_a_sample_has_the_size_that_was_requested(master, sales):
     assert len(aggregate(master, {"$sample": {"size": 3}})) == 3
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from backend.kernel.errors import TransactionConflict
 from objects.core.names import ClassName
-from objects.service import definitions
+from objects.service import stale_definitions
 from objects.storage import reads
 
 
@@ -20,7 +20,7 @@ def test_a_request_goes_on_when_the_class_has_been_changed_under_it_many_times()
             raise reads.StaleClass([ClassName("Growing")])
         return "done"
 
-    assert definitions.with_current_classes(action) == "done"
+    assert stale_definitions.with_current_classes(action) == "done"
 
 
 @pytest.mark.slow
@@ -29,4 +29,4 @@ def test_a_class_that_never_stays_the_same_is_a_conflict():
         raise reads.StaleClass([ClassName("Growing")])
 
     with pytest.raises(TransactionConflict, match="being changed"):
-        definitions.with_current_classes(action)
+        stale_definitions.with_current_classes(action)

@@ -53,7 +53,7 @@ def test_a_parameter_is_removed_by_the_operator(client, master):
     assert master.get("/config").json == {"params": {}, "masterKeyOnly": {}}
 
 
-def test_parameters_for_the_master_key_alone_are_hidden_from_everybody_else(master, reader):
+def test_parameters_for_the_master_key_alone_are_hidden_from_all_others(master, reader):
     save(master, {"public": 1, "secret": "s3cret"}, {"secret": True, "public": False})
     shown = {"params": {"public": 1, "secret": "s3cret"}, "masterKeyOnly": {"secret": True}}
     assert master.get("/config").json == reader.get("/config").json == shown
@@ -63,7 +63,7 @@ def test_parameters_for_the_master_key_alone_are_hidden_from_everybody_else(mast
         assert api.get("/config").json == {"params": {"public": 1}, "masterKeyOnly": {}}
 
 
-def test_a_parameter_that_is_set_anew_without_being_named_secret_is_public(client, master):
+def test_a_parameter_that_is_set_again_without_being_named_secret_is_public(client, master):
     """As the SDKs document it: what isn't in ``masterKeyOnly`` is for everybody."""
     save(master, {"a": 1, "b": 1}, {"a": True, "b": True})
     save(master, {"a": 2})

@@ -136,7 +136,7 @@ def test_the_master_key_is_refused_from_elsewhere(settings):
     assert Api(MASTER).get("/classes/Game").status == 200
 
 
-def test_an_unset_key_lets_nobody_in(settings):
+def test_an_unset_key_lets_no_one_in(settings):
     settings.SERVICE = {**settings.SERVICE, "READ_ONLY_MASTER_KEY": "", "CLIENT_KEY": ""}
     assert Api({**APPLICATION, "X-Svc-Master-Key": ""}).get("/classes/Game").error == (403, 261)
     assert Api({**APPLICATION, "X-Svc-Client-Key": ""}).get("/classes/Game").error == (403, 262)

@@ -25,7 +25,7 @@ def test_an_object_that_may_not_be_written_is_404_and_stays(client, master):
     assert client.get(f"/classes/Game/{object_id}").status == 200
 
 
-def test_the_master_key_deletes_what_nobody_may_write(master):
+def test_the_master_key_deletes_what_no_one_may_write(master):
     object_id = master.make("Game", score=1, ACL={})
     assert master.delete(f"/classes/Game/{object_id}").status == 200
 

@@ -27,7 +27,7 @@ def test_a_client_reports_events_and_the_master_key_counts_them(client, master, 
         assert api.get("/events/never").json == {"results": []}
 
 
-def test_events_are_told_apart_by_their_dimensions(client, master):
+def test_events_are_distinguished_by_their_dimensions(client, master):
     for price in ("low", "high", "low", None):
         body = {} if price is None else {"dimensions": {"price": price, "source": "web"}}
         client.post("/events/search", body)

@@ -82,7 +82,7 @@ def test_an_object_is_found_by_its_id(four):
 # -- limit, skip, count ---------------------------------------------------------------------------
 
 
-def test_the_limit_is_100_unless_asked_otherwise(master, settings):
+def test_the_limit_is_100_by_default(master, settings):
     settings.SERVICE = {**settings.SERVICE, "BATCH_LIMIT": 200}
     create = {"method": "POST", "path": "/api/classes/Game", "body": {"score": 1}}
     master.post("/batch", {"requests": [create] * 105})

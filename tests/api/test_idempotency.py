@@ -14,7 +14,7 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from objects.replays.models import KeptAnswer
+from objects.idempotency.models import KeptAnswer
 from objects.tasks import remove_expired
 from tests.people import PASSWORD, log_in, sign_up
 from tests.rest import CLIENT, MASTER, READ_ONLY, Api
@@ -266,7 +266,7 @@ def test_an_answer_counts_until_its_time_is_over_and_is_removed_then(master, gam
     assert not KeptAnswer.objects.exists()
 
 
-def test_where_asked_for_a_repeated_request_is_refused_as_by_parse(master, game, settings):
+def test_where_requested_a_repeated_request_is_refused_as_by_parse(master, game, settings):
     setting(settings, IDEMPOTENCY="refuse")
     assert with_id(master).put(game, INCREMENT).status == 200
     for body in (INCREMENT, {"score": 7}):
@@ -365,7 +365,7 @@ def test_sign_ups_at_the_same_moment_are_one_user():
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("kind", ["PUT", "batch"])
-def test_who_has_waited_long_enough_is_told_to_try_again(kind):
+def test_who_has_waited_long_enough_has_to_try_again(kind):
     game = f"/classes/Game/{Api(MASTER).make('Game', score=0)}"
     api = with_id(Api(MASTER))
     send = (

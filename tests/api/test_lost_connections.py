@@ -25,7 +25,7 @@ def hang_up() -> None:
 
 
 @pytest.mark.parametrize("prepare", [True, False])
-def test_between_two_statements_nobody_notices(prepare: bool) -> None:
+def test_between_two_statements_no_one_notices(prepare: bool) -> None:
     hang_up()
     assert fetch("SELECT 1", (), prepare=prepare) == [("1",)]
     hang_up()
@@ -37,7 +37,7 @@ def seem_used() -> None:
     connection.connection.service_session.used_at = monotonic()
 
 
-def test_just_after_a_statement_nobody_notices_either() -> None:
+def test_just_after_a_statement_no_one_notices_either() -> None:
     hang_up()
     seem_used()
     assert fetch("SELECT 1", (), prepare=True, is_read=True) == [("1",)]

@@ -114,7 +114,7 @@ def test_it_is_read_and_nothing_else(db: None, on: Any) -> None:
         ({"METRICS": "maybe"}, "METRICS must be on or off"),
     ],
 )
-def test_open_to_everybody_is_no_setting(
+def test_open_to_everyone_is_no_setting(
     monkeypatch: pytest.MonkeyPatch, source: dict[str, str], named: str
 ) -> None:
     for name, value in source.items():
@@ -125,7 +125,7 @@ def test_open_to_everybody_is_no_setting(
 
 
 @pytest.mark.parametrize("network", ["0.0.0.0/0", "::/0"])
-def test_everybody_is_no_network(network: str) -> None:
+def test_everyone_is_no_network(network: str) -> None:
     with pytest.raises(BadSetting, match="must not be everybody"):
         metrics_settings.service_values(["10.0.0.0/8", network])
 
@@ -270,7 +270,7 @@ def test_counts_of_all_processes_are_added(db: None, on: Any, server: redis.Redi
     assert of(metrics, "request_duration_seconds_sum", **kind) == 0.75
 
 
-def test_durations_are_told_apart_by_route(db: None, on: Any, server: redis.Redis) -> None:
+def test_durations_are_distinguished_by_route(db: None, on: Any, server: redis.Redis) -> None:
     request_counts.add_up()
     server.delete(request_counts.KEY, request_counts.DURATIONS_KEY)
     for name in ("One", "Two"):

@@ -132,7 +132,7 @@ def _use(method, game):
         ("batch", 200),
     ],
 )
-def test_a_class_deleted_and_made_anew_is_the_new_one_at_once(other, game, method, status):
+def test_a_class_deleted_and_made_again_is_the_new_one_at_once(other, game, method, status):
     other.do("DELETE", "/purge/Game")
     other.do("DELETE", "/schemas/Game")
     other.do("POST", "/schemas/Game", {"fields": {"score": {"type": "String"}}})

@@ -102,7 +102,7 @@ def test_a_relation_value_as_it_was_read_changes_nothing(client, master, game):
     assert members(client, game) == ["ann", "bob"]
 
 
-def test_an_empty_relation_is_made_by_adding_nobody(client, master, ids):
+def test_an_empty_relation_is_made_by_adding_no_one(client, master, ids):
     master.make("Game", players={"__type": "Relation", "className": "Player"})
     assert master.get("/schemas/Game").json["fields"]["players"]["type"] == "Relation"
 

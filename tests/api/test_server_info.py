@@ -29,6 +29,6 @@ def test_a_feature_is_there_if_its_route_is(master):
         assert (master.get(path).status != 404) == there
 
 
-def test_nobody_else_does(client, application):
+def test_no_other_caller_does(client, application):
     for api in (client, application, sign_up("ann")):
         assert api.get("/serverInfo").error == (403, 119)

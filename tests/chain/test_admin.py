@@ -152,7 +152,7 @@ def test_a_halted_network_is_resumed_when_its_id_confirms_it(
     assert client.get("/admin/networks/6/resume/").status_code == 404
 
 
-def test_a_network_is_read_anew_by_staff(records: None) -> None:
+def test_a_network_is_read_again_by_staff(records: None) -> None:
     client = logged_in(ADMINISTRATORS)
     assert client.post(RESUME, {"way": "anew", "confirmation": "5"}).status_code == 302
     cursor = Cursor.objects.get()
@@ -306,7 +306,7 @@ def test_only_administrators_change_providers_contracts_and_settings(
     assert "Add a contract" not in client.get("/admin/chain/smartcontract/").text
 
 
-def test_nobody_adds_or_changes_records_by_hand(records: None) -> None:
+def test_no_one_adds_or_changes_records_by_hand(records: None) -> None:
     root = logged_in(None)
     assert root.post("/admin/chain/transaction/add/", {}).status_code == 403
     changed = root.post(f"/admin/chain/transaction/{'t' * 10}/change/", {"status": "confirmed"})

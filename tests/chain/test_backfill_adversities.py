@@ -69,7 +69,7 @@ def test_a_connection_that_is_lost_in_the_middle_loses_and_doubles_nothing(node:
     assert Backfill.objects.get().events == 150
 
 
-def test_a_provider_that_refuses_is_asked_again_later(node: Node) -> None:
+def test_a_provider_that_refuses_is_queried_again_later(node: Node) -> None:
     gem = node.deployed("Gem")
     spam(gem, 5)
     with proxied(node) as proxy:
@@ -154,7 +154,7 @@ def test_what_was_read_of_a_chain_that_is_given_up_meanwhile_is_not_stored(node:
         assert open_ranges(network_id) == [(0, node.head)]
 
 
-def test_a_slow_answer_holds_nobody_up_who_follows(node: Node) -> None:
+def test_a_slow_answer_holds_no_one_up_who_follows(node: Node) -> None:
     """The follower commits while a range is being fetched, since no lock is held meanwhile."""
     gem = node.deployed("Gem")
     spam(gem, 5)

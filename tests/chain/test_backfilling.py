@@ -129,7 +129,7 @@ def test_without_a_start_block_reading_begins_where_the_contract_was_made(node: 
     assert open_ranges(network_id) == []
 
 
-def test_a_node_that_forgets_the_past_is_asked_for_all_logs(node: Node) -> None:
+def test_a_node_that_forgets_the_past_is_queried_for_all_logs(node: Node) -> None:
     gem = node.deployed("Gem")
     spam(gem, 3)
     with proxied(node) as proxy:

@@ -224,7 +224,7 @@ def test_reading_again_fills_in_what_was_stored_without_it(
         assert "time" not in describe(report)
 
 
-def test_an_audit_fills_it_in_and_tells_nobody(node: Node, gem: Contract) -> None:
+def test_an_audit_fills_it_in_and_notifies_no_client(node: Node, gem: Contract) -> None:
     network_id = stored_before(node, gem)
     report = audit(network_id)
     assert report is not None

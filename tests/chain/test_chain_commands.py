@@ -158,13 +158,13 @@ def test_verify_finds_and_mends_what_was_deleted_or_altered(node: Node, gem: Con
     first.delete()
     ContractEvent.objects.filter(pk=second.pk).update(event_name="Invented")
     out = StringIO()
-    with pytest.raises(CommandError, match="--mend puts it right"):
+    with pytest.raises(CommandError, match="--repair corrects them"):
         call_command("chain_verify", str(network_id), "--json", stdout=out)
     document = json.loads(out.getvalue())
     assert (document["missing"], document["different"], document["mended"]) == (1, 1, 0)
     assert document["examples"]["missing"] == [[2, 0, first.transaction_hash]]
     assert run_json("chain_verify", network_id, "--from", 3)["events"] == 15
-    assert run_json("chain_verify", network_id, "--mend")["mended"] == 2
+    assert run_json("chain_verify", network_id, "--repair")["mended"] == 2
     assert run_json("chain_verify", network_id)["missing"] == 0
     assert ContractEvent.objects.get(pk=second.pk).event_name == second.event_name
 
@@ -214,11 +214,11 @@ def test_all_of_it_waits_while_the_chain_is_paused(node: Node, gem: Contract) ->
         with pytest.raises(CommandError, match="read-only"):
             run("chain_backfill", network_id, "--from", 0)
         with pytest.raises(CommandError, match="read-only"):
-            run("chain_verify", network_id, "--mend")
+            run("chain_verify", network_id, "--repair")
         with pytest.raises(CommandError, match="read-only"):
             run("chain_reindex", network_id)
         maintenance.on(pause_chain=False)
-        run("chain_verify", network_id, "--mend")
+        run("chain_verify", network_id, "--repair")
     finally:
         maintenance.off()
     assert stored() == on_chain(node)

@@ -162,7 +162,7 @@ def test_every_change_gives_the_network_another_version(master: Api) -> None:
 # -- The catalogue --------------------------------------------------------------------------------
 
 
-def test_only_what_is_listened_to_is_asked_for(master: Api) -> None:
+def test_only_what_is_listened_to_is_requested(master: Api) -> None:
     other = "0x" + "11" * 20
     assert contracts.catalogue(5).wanted.addresses == ()
     made = master.make("SmartContract", **GEM)
@@ -181,7 +181,7 @@ def test_the_catalogue_is_read_once(master: Api) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_who_looks_whose_code_it_runs_makes_nobody_forget_what_logs_mean(master: Api) -> None:
+def test_who_looks_whose_code_it_runs_makes_no_one_forget_what_logs_mean(master: Api) -> None:
     event = {"type": "event", "name": "Ping", "inputs": []}
     master.make("SmartContract", **GEM, abi=[event])
     over = threading.Event()

@@ -181,7 +181,7 @@ def test_an_event_without_a_network_or_a_block_has_none(master: Api, network: st
     ],
 )
 @pytest.mark.parametrize("class_name", ["ContractEvent", "Blockchain"])
-def test_nobody_sets_it(master: Api, client: Api, class_name: str, fields: dict[str, Any]) -> None:
+def test_no_one_sets_it(master: Api, client: Api, class_name: str, fields: dict[str, Any]) -> None:
     made = master.make(class_name, networkId=5 if class_name == "Blockchain" else "5")
     path = f"/classes/{class_name}"
     assert master.put(f"{path}/{made}", fields).error == (400, 105)

@@ -180,7 +180,7 @@ def _all_wrong(call: Call) -> Any:
     return [*logs[::-1], *logs]
 
 
-def test_logs_that_a_range_lacks_are_asked_for_by_block(world: Network) -> None:
+def test_logs_that_a_range_lacks_are_requested_by_block(world: Network) -> None:
     """The index of logs is behind the blocks for a moment."""
     for _ in range(4):
         world.mint(1)
@@ -261,7 +261,7 @@ def _one_contract_at_a_time(call: Call) -> Any:
     return call.forward()
 
 
-def test_a_node_that_knows_no_logs_by_block_is_asked_for_ranges(world: Network) -> None:
+def test_a_node_that_knows_no_logs_by_block_is_queried_for_ranges(world: Network) -> None:
     by_hash = faults.fails(-32602, "invalid argument 0: json: unknown field blockHash")
     world.proxy.on("eth_getLogs", faults.only_if(_is_by_hash, by_hash))
     world.mint(2)

@@ -60,7 +60,7 @@ def test_a_reorganisation_below_what_is_final_halts_the_network(world: Network) 
     assert world.requests() == 0
 
 
-def test_a_network_that_begins_anew_is_halted(world: Network) -> None:
+def test_a_network_that_restarts_is_halted(world: Network) -> None:
     was = remembered(world)
     world.node.rpc("anvil_reset")
     world.node.mine(5)
@@ -99,7 +99,7 @@ def test_a_halted_network_goes_on_where_it_was(world: Network) -> None:
     assert world.proxy.calls["eth_getLogs"] == 0
     message = StringIO()
     call_command("chain_resume", str(world.network_id), stdout=message)
-    assert "goes on" in message.getvalue()
+    assert "resumes" in message.getvalue()
     world.follow()
     world.check()
     assert world.cursor.halted is None
@@ -121,7 +121,7 @@ def test_a_halted_network_goes_on_from_a_lower_block(world: Network) -> None:
     world.check()
 
 
-def test_a_development_chain_that_was_thrown_away_is_read_anew(world: Network) -> None:
+def test_a_development_chain_that_was_thrown_away_is_read_again(world: Network) -> None:
     world.node.rpc("anvil_reset")
     world.node.automine(True)
     assert world.node.deployed("Gem").address == world.gem.address
@@ -129,8 +129,8 @@ def test_a_development_chain_that_was_thrown_away_is_read_anew(world: Network) -
     world.mint(2)
     world.follow()
     message = StringIO()
-    call_command("chain_resume", str(world.network_id), "--anew", stdout=message)
-    assert "goes on from scratch" in message.getvalue()
+    call_command("chain_resume", str(world.network_id), "--from-scratch", stdout=message)
+    assert "resumes from scratch" in message.getvalue()
     assert world.told() == set()
     world.mint(1)
     world.follow()
@@ -158,12 +158,12 @@ def status_of(world: Network) -> str:
 
 
 def test_a_chain_that_was_started_again_and_is_still_short_has_a_remedy(world: Network) -> None:
-    remedy = f"script/manage chain_resume {world.network_id} --anew"
+    remedy = f"script/manage chain_resume {world.network_id} --from-scratch"
     start_a_shorter_chain(world)
     was = remembered(world)
     assert remedy not in status_of(world), "a node may be behind for a moment"
     with pytest.raises(CommandError, match="not halted"):
-        call_command("chain_resume", str(world.network_id), "--anew")
+        call_command("chain_resume", str(world.network_id), "--from-scratch")
     Cursor.objects.update(looked_at=timezone.now() - timedelta(seconds=61))
     world.follow()
     assert remedy in status_of(world)
@@ -175,7 +175,7 @@ def test_a_chain_that_was_started_again_and_is_still_short_has_a_remedy(world: N
     with pytest.raises(CommandError, match="not halted"):
         call_command("chain_resume", str(world.network_id), "--unwind-to", "3")
     assert remembered(world) == was
-    call_command("chain_resume", str(world.network_id), "--anew", stdout=StringIO())
+    call_command("chain_resume", str(world.network_id), "--from-scratch", stdout=StringIO())
     world.follow()
     assert world.cursor.number == world.node.head
     assert "everything was reverted" in status_of(world)
@@ -186,9 +186,9 @@ def test_a_network_of_which_no_provider_answers_is_not_discarded(world: Network)
     Cursor.objects.update(looked_at=timezone.now() - timedelta(seconds=61))
     Blockchain.objects.update(rpc_endpoint="http://127.0.0.1:1")
     world.follow()
-    assert "--anew" not in status_of(world)
+    assert "--from-scratch" not in status_of(world)
     with pytest.raises(CommandError, match="not halted"):
-        call_command("chain_resume", str(world.network_id), "--anew")
+        call_command("chain_resume", str(world.network_id), "--from-scratch")
 
 
 class Terminal(StringIO):
@@ -198,7 +198,7 @@ class Terminal(StringIO):
         return True
 
 
-@pytest.mark.parametrize("way", [["--anew"], ["--unwind-to", "0"]])
+@pytest.mark.parametrize("way", [["--from-scratch"], ["--unwind-to", "0"]])
 def test_reverting_needs_the_networks_id_on_a_terminal(
     world: Network, way: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,7 +218,9 @@ def test_reverting_needs_the_networks_id_on_a_terminal(
 def test_reverting_with_yes_asks_nothing(world: Network, monkeypatch: pytest.MonkeyPatch) -> None:
     Cursor.objects.update(halted="another chain")
     monkeypatch.setattr("sys.stdin", Terminal(""))
-    call_command("chain_resume", str(world.network_id), "--anew", "--yes", stdout=StringIO())
+    call_command(
+        "chain_resume", str(world.network_id), "--from-scratch", "--yes", stdout=StringIO()
+    )
     assert not ContractEvent.objects.filter(canonical=True).exists()
 
 
@@ -228,7 +230,11 @@ def test_only_what_is_halted_is_resumed(world: Network) -> None:
     with pytest.raises(CommandError, match="There is no network 424242"):
         call_command("chain_resume", "424242")
     was = remembered(world)
-    for way in (["--anew"], ["--unwind-to", str(world.node.head - 1)], ["--unwind-to", "9999"]):
+    for way in (
+        ["--from-scratch"],
+        ["--unwind-to", str(world.node.head - 1)],
+        ["--unwind-to", "9999"],
+    ):
         with pytest.raises(CommandError, match=r"is not halted\. Nothing was changed"):
             call_command("chain_resume", str(world.network_id), *way)
     assert remembered(world) == was
@@ -241,7 +247,7 @@ def test_a_network_that_resumed_in_the_meantime_is_not_discarded(world: Network)
     head.resume(world.network_id)
     was = remembered(world)
     with pytest.raises(head.Elsewhere):
-        commits.begin_anew(at)
+        commits.index_from_scratch(at)
     assert remembered(world) == was
 
 

@@ -93,7 +93,7 @@ def text_of(network_id: int) -> str:
 
 def findings() -> list[tuple[str, str]]:
     return [
-        (followed_chain.level, followed_chain.said) for followed_chain in doctor.followed_chains()
+        (followed_chain.level, followed_chain.text) for followed_chain in doctor.followed_chains()
     ][1:]
 
 
@@ -265,7 +265,7 @@ def test_a_provider_that_does_not_answer_has_an_unknown_lag(world: Network) -> N
     assert [item["lag"] for item in described(network_id)["providers"]] == [None]
 
 
-def test_a_provider_that_was_not_asked_for_a_minute_has_an_unknown_lag() -> None:
+def test_a_provider_that_was_not_queried_for_a_minute_has_an_unknown_lag() -> None:
     network_without_blocks(5)
     recent = provider("http://127.0.0.1:9/", "recent", 5)
     old = provider("http://127.0.0.1:9/", "old", 5)

@@ -175,7 +175,7 @@ def test_names_from_before_the_rule_stay_usable(master: Api, name: str) -> None:
         assert admin.post(change, form).status_code == 302
         assert Provider.objects.get().weight == 4
     [finding] = doctor.provider_names()
-    assert (finding.level, repr(name) in finding.said) == ("warn", True)
+    assert (finding.level, repr(name) in finding.text) == ("warn", True)
     assert master.put(place, {"name": "renamed"}).json["name"] == "renamed"
     [finding] = doctor.provider_names()
     assert finding.level == "ok"

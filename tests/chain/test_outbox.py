@@ -38,12 +38,12 @@ def test_rows_come_by_network_and_number(db: None) -> None:
     assert outbox.rows_after({NETWORK: 5}, 3) == []
 
 
-def test_what_is_told_the_first_time_has_nothing_before() -> None:
+def test_what_is_reported_the_first_time_has_nothing_before() -> None:
     store_events(NETWORK, [row(1), row(2)], after_seq=0)
     assert before() == [("added", None, None, None)] * 2
 
 
-def test_what_comes_back_names_where_it_was_told() -> None:
+def test_what_comes_back_names_where_it_was_reported() -> None:
     store_events(NETWORK, [log(1)], after_seq=0)
     remove_events(NETWORK, 0, after_seq=1)
     store_events(NETWORK, [log(2, "b", 3)], after_seq=2)
@@ -82,13 +82,13 @@ def test_the_order_of_arguments_makes_nothing_else_of_an_event() -> None:
     assert before(2) == [("added", 1, None, 2)]
 
 
-def test_networks_with_the_same_transactions_are_told_apart() -> None:
+def test_networks_with_the_same_transactions_are_distinguished() -> None:
     store_events(OTHER, [log(1)], after_seq=0)
     store_events(NETWORK, [log(1)], after_seq=0)
     assert before() == [("added", None, None, None)]
 
 
-def test_what_was_history_was_never_told() -> None:
+def test_what_was_history_was_never_reported() -> None:
     store_events(NETWORK, [log(1)], after_seq=None)
     remove_events(NETWORK, 0, after_seq=0)
     store_events(NETWORK, [log(2, "b")], after_seq=1)

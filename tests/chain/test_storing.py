@@ -50,7 +50,7 @@ def places() -> list[tuple[int, str, int, int]]:
     return [(seq, op, payload["blockNumber"], payload["logIndex"]) for seq, op, payload in outbox()]
 
 
-def test_what_is_stored_again_is_there_once_and_is_told_once() -> None:
+def test_what_is_stored_again_is_there_once_and_is_reported_once() -> None:
     rows = [row(1), row(2), row(2, 1)]
     assert store_events(NETWORK, rows, after_seq=0) == 3
     ids = set(ContractEvent.objects.values_list("object_id", flat=True))
@@ -89,14 +89,14 @@ def test_a_log_that_stands_twice_in_one_answer_is_stored_once() -> None:
     assert store_events(NETWORK, [row(1), row(1)], after_seq=0) == 1
 
 
-def test_rows_in_any_order_are_told_in_the_order_of_the_chain() -> None:
+def test_rows_in_any_order_are_reported_in_the_order_of_the_chain() -> None:
     store_events(NETWORK, [row(3), row(1, 1), row(1, 0), row(2)], after_seq=10)
     assert [place[2:] for place in places()] == [(1, 0), (1, 1), (2, 0), (3, 0)]
     assert [place[0] for place in places()] == [11, 12, 13, 14]
 
 
 @pytest.mark.parametrize("count", [1, 300])
-def test_history_is_told_to_nobody(count: int) -> None:
+def test_history_is_shown_to_no_caller(count: int) -> None:
     assert store_events(NETWORK, MANY[:count], after_seq=None) == count
     assert store_events(NETWORK, MANY[:count], after_seq=None) == 0
     assert places() == []
@@ -139,7 +139,7 @@ def test_many_at_once_are_stored_as_few_are() -> None:
     assert dict(now.values_list("transaction_hash", "object_id")) == ids
 
 
-def test_what_is_removed_is_told_last_first_and_comes_back_as_itself() -> None:
+def test_what_is_removed_is_reported_last_first_and_comes_back_as_itself() -> None:
     rows = [row(1), row(2), row(2, 1), row(3)]
     store_events(NETWORK, rows, after_seq=0)
     ids = dict(ContractEvent.objects.values_list("transaction_hash", "object_id"))
@@ -162,7 +162,7 @@ def test_networks_do_not_meet() -> None:
     assert ContractEvent.objects.filter(canonical=True, network_id=str(NETWORK)).count() == 1
 
 
-def test_what_is_told_is_what_clients_read(client: Api) -> None:
+def test_what_is_reported_is_what_clients_read(client: Api) -> None:
     strange = row(
         7, event_name=None, args='{"note":"tab\\t, \\\\ and \\u2028"}', contract_name="a\tb\\"
     )

@@ -141,7 +141,7 @@ def test_other_fields_can_be_changed_and_records_removed(master: Api) -> None:
     assert master.post(PATH, {"hash": HASH, "networkId": 6}).status == 201
 
 
-def test_everybody_may_read_and_only_the_master_key_writes(master: Api, client: Api) -> None:
+def test_everyone_may_read_and_only_the_master_key_writes(master: Api, client: Api) -> None:
     user = sign_up("ann")
     object_id = master.make("Transaction", hash=HASH, networkId=5)
     for caller in (client, user, Api(READ_ONLY)):
@@ -176,7 +176,7 @@ def test_users_and_the_master_key_start_one_and_get_the_record(master: Api) -> N
     ("caller", "error"),
     [(CLIENT, (400, 142)), (APPLICATION, (400, 142)), (READ_ONLY, (403, 119))],
 )
-def test_nobody_else_may_start_one(
+def test_no_other_caller_may_start_one(
     db: None, caller: dict[str, str], error: tuple[int, int]
 ) -> None:
     assert monitored(Api(caller), networkId=5, hash=HASH).error == error
@@ -204,7 +204,7 @@ def test_parameters_come_before_rights(
     assert named in refused.json["error"]
 
 
-def test_a_user_occupies_no_hash_by_a_network_that_nobody_follows(master: Api) -> None:
+def test_a_user_occupies_no_hash_by_a_network_that_no_one_follows(master: Api) -> None:
     user = sign_up("eve")
     refused = monitored(user, networkId=6, hash=HASH)
     assert refused.error == (400, 141)
@@ -213,7 +213,7 @@ def test_a_user_occupies_no_hash_by_a_network_that_nobody_follows(master: Api) -
     assert monitored(master, networkId=6, hash=HASH).status == 200
 
 
-def test_a_record_that_somebody_may_not_read_stays_hidden(master: Api) -> None:
+def test_a_record_that_a_user_may_not_read_stays_hidden(master: Api) -> None:
     owner, stranger = sign_up("ann"), sign_up("eve")
     acl = {owner.user_id: {"read": True}}
     master.make("Blockchain", networkId=5)
@@ -222,7 +222,7 @@ def test_a_record_that_somebody_may_not_read_stays_hidden(master: Api) -> None:
     assert monitored(stranger, networkId=5, hash=HASH).error == (404, 101)
 
 
-def test_in_maintenance_mode_nobody_starts_one(master: Api) -> None:
+def test_in_maintenance_mode_no_one_starts_one(master: Api) -> None:
     Maintenance.objects.create(
         id=1, message="Later.", since="2026-01-01T00:00:00Z", chain_paused=False
     )

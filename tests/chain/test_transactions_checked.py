@@ -109,7 +109,7 @@ def test_one_that_is_not_mined_is_checked_after_15_seconds_and_then_every_30(
     assert transaction.wire["attempts"] == 3
 
 
-def test_one_that_nobody_mines_is_stalled_by_its_122nd_check(known_node: Node) -> None:
+def test_one_that_no_one_mines_is_stalled_by_its_122nd_check(known_node: Node) -> None:
     transaction = follow(known_node.chain_id, UNKNOWN)
     transaction.check_when_due(3)
     assert (transaction.wire["attempts"], transaction.due) == (3, 75)
@@ -284,7 +284,7 @@ def test_what_one_of_two_providers_does_not_know_is_not_suspected(known_node: No
     assert_mined(transaction, known_node, "confirmed")
 
 
-def test_one_of_two_providers_alone_suspects_nobody(known_node: Node) -> None:
+def test_one_of_two_providers_alone_suspects_no_one(known_node: Node) -> None:
     with ExitStack() as stack:
         first, second = proxies(stack, known_node, "first", "second")
         forget()

@@ -171,7 +171,7 @@ def test_by_the_letter_a_block_that_comes_back_is_its_block_again(
     assert transaction.wire["finality"] == "included"
 
 
-def test_a_late_receipt_that_somebody_has_brought_along_disturbs_nothing(known_node: Node) -> None:
+def test_a_late_receipt_that_a_user_has_brought_along_disturbs_nothing(known_node: Node) -> None:
     sent = paid(known_node)
     body = {"hash": sent, "networkId": known_node.chain_id, "lateReceipt": {"own": 1}}
     Api(MASTER).make("Transaction", **body, status="stalled")
@@ -238,7 +238,7 @@ def test_what_is_included_becomes_safe_and_then_final(known_node: Node) -> None:
     assert transaction.due is None
 
 
-def test_the_node_s_tags_are_asked_where_a_network_has_no_depth(known_node: Node) -> None:
+def test_the_node_s_tags_are_queried_where_a_network_has_no_depth(known_node: Node) -> None:
     transaction = included(known_node, paid(known_node))
     known_node.mine(100)
     monitor.finalize(known_node.chain_id)
@@ -263,7 +263,7 @@ def test_nodes_without_tags_are_judged_by_depth(known_node: Node) -> None:
         assert transaction.wire["finality"] == "finalized"
 
 
-def test_nobody_is_asked_while_nothing_waits(known_node: Node) -> None:
+def test_no_one_is_asked_while_nothing_waits(known_node: Node) -> None:
     with proxied(known_node) as proxy:
         Blockchain.objects.update(rpc_endpoint=proxy.url, finality_depth=1)
         forget()

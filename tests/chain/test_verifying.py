@@ -441,7 +441,7 @@ def test_a_full_filter_does_not_hide_a_missing_log_from_a_sample(node: Node, set
 
 
 @pytest.mark.parametrize("verify", ["sample", "all"])
-def test_a_node_without_receipts_of_blocks_is_asked_for_each(node: Node, verify: str) -> None:
+def test_a_node_without_receipts_of_blocks_is_queried_for_each(node: Node, verify: str) -> None:
     with lied_to(node, verify=verify) as (world, liar):
         world.proxy.on("eth_getBlockReceipts", fails(-32601, "the method does not exist"))
         grow(world)

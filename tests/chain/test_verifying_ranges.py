@@ -164,7 +164,7 @@ def _pass_much_time(world: Network) -> None:
     indexer.forget()
 
 
-def test_a_process_that_starts_anew_samples_again() -> None:
+def test_a_process_that_restarts_samples_again() -> None:
     ranges._wrong[1] = range(5)
     indexer.forget()
     assert not ranges._wrong

@@ -224,10 +224,10 @@ def test_a_chain_that_was_started_from_scratch_is_left_to_the_command_that_it_na
         other.mine(world.node.head + 5)
         Blockchain.objects.update(rpc_endpoint=other.url)
         halted = world.follow()
-        assert f"chain_resume {world.network_id} --anew" in str(halted.halted)
+        assert f"chain_resume {world.network_id} --from-scratch" in str(halted.halted)
         let_a_minute_pass()
         assert world.follow().halted == halted.halted
-        call_command("chain_resume", str(world.network_id), "--anew", stdout=StringIO())
+        call_command("chain_resume", str(world.network_id), "--from-scratch", stdout=StringIO())
         assert world.follow().halted is None
         assert world.cursor.hash == other.block(world.cursor.number)["hash"]
 

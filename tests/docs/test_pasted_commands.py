@@ -62,7 +62,7 @@ def test_archives_of_the_pages_are_outside_of_the_clone_and_git_ignores_others()
     ("text", "is_bare"),
     [
         ("run manage.py doctor", True),
-        ("`manage.py chain_resume 5 --anew`", True),
+        ("`manage.py chain_resume 5 --from-scratch`", True),
         ("python manage.py prepare", False),
         ("./manage.py doctor", False),
         ("beside `manage.py` and named", False),

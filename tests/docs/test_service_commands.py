@@ -48,6 +48,6 @@ def test_a_note_is_made_once(other):
     assert len(set(re.findall(r'\{"objectId":.*?\}', text))) == 1
 
 
-def test_features_are_asked_for(other):
+def test_features_are_requested(other):
     legacy = '{"result":["objects","queries","users","files","functions","wallets"]}'
     assert printed("features.md", other.url) == '{"result":{"hasAccess":false}}' + legacy

@@ -42,7 +42,7 @@ def wait_for(port: int) -> None:
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.slow
 def test_the_receiver_is_called_as_it_says(tmp_path: Path) -> None:
-    from functions.webhooks import outbox
+    from functions.webhooks import deliveries
     from functions.webhooks.models import Delivery
 
     (code,) = blocks("python")
@@ -87,13 +87,13 @@ def test_the_receiver_is_called_as_it_says(tmp_path: Path) -> None:
         from django.test import override_settings
 
         with override_settings(SERVICE=_with(WEBHOOK_ALLOW_PRIVATE=("127.0.0.0/8",))):
-            outbox.deliver(delivery.id)
+            deliveries.deliver(delivery.id)
         delivery.refresh_from_db()
         assert (delivery.state, delivery.last_error) == ("pending", "not from us")
-        outbox.again([delivery.id])
+        deliveries.again([delivery.id])
         settings = _with(WEBHOOK_ALLOW_PRIVATE=("127.0.0.0/8",), WEBHOOK_SECRET=SECRET)
         with override_settings(SERVICE=settings):
-            outbox.deliver(delivery.id)
+            deliveries.deliver(delivery.id)
         delivery.refresh_from_db()
         assert delivery.state == "delivered"
         assert receiver.stdout is not None
@@ -110,9 +110,9 @@ def _with(**changed: object) -> dict[str, object]:
 
 
 def test_the_attempts_are_those_that_the_page_names() -> None:
-    from functions.webhooks import outbox
+    from functions.webhooks import deliveries
 
     minutes = "after 1, 2, 10 and 30 minutes and 1, 2 and 4 hours"
     assert minutes in TEXT
-    assert outbox.PAUSES == (60, 120, 600, 1800, 3600, 7200, 14_400)
-    assert outbox.ATTEMPTS == 8
+    assert deliveries.PAUSES == (60, 120, 600, 1800, 3600, 7200, 14_400)
+    assert deliveries.ATTEMPTS == 8

@@ -290,7 +290,7 @@ def test_receipts_contradict_false_logs_or_repeat_them(liar: Liar, chain: Node, 
     assert ask(liar, "eth_getTransactionReceipt", receipt["transactionHash"]) == receipt
 
 
-def test_several_lies_are_told_together_and_with_other_faults(liar: Liar, chain: Node) -> None:
+def test_several_lies_are_reported_together_and_with_other_faults(liar: Liar, chain: Node) -> None:
     liar.lie(Lie("drop", first=4, last=4), Lie("change", first=5, last=5))
     liar.proxy.on_reply(faults.backwards())
     assert 4 not in heights(logs(liar))

@@ -24,7 +24,7 @@ def node(chain: Node):
     chain.reset()
 
 
-def test_a_node_that_is_stuck_is_started_anew_by_a_reset():
+def test_a_node_that_is_stuck_is_started_again_by_a_reset():
     with running_node() as node:
         node.mine(3)
         node.hang()

@@ -54,7 +54,7 @@ def test_untold_it_passes_on_and_counts(proxy, chain):
     assert proxy.calls == {"eth_getLogs": 1, "eth_getBlockByNumber": 2}
 
 
-def test_hooks_answer_as_often_as_they_are_told(proxy, chain):
+def test_hooks_answer_as_often_as_they_are_reported(proxy, chain):
     proxy.on("eth_getLogs", faults.doubled())
     proxy.on("eth_getLogs", faults.without_logs(), times=1)
     proxy.on("eth_getLogs", faults.fails(-32000, "no"), times=1)

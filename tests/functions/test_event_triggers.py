@@ -55,7 +55,7 @@ def test_the_master_key_goes_through_it_when_it_signs_a_user_in(master: Api) -> 
 
 
 @pytest.mark.django_db(transaction=True)
-def test_signing_in_and_out_is_told(emptied: None) -> None:
+def test_signing_in_and_out_is_reported(emptied: None) -> None:
     calls: list[Any] = []
     sign_up("ann")
 
@@ -76,7 +76,7 @@ def test_signing_in_and_out_is_told(emptied: None) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_new_password_is_kept_from_a_user_and_nobody_is_told(emptied: None) -> None:
+def test_a_new_password_is_kept_from_a_user_and_not_reported(emptied: None) -> None:
     from objects.users.email.tasks import mail_link
     from objects.users.models import MailToken
 
@@ -118,7 +118,7 @@ def test_a_file_is_refused_or_described_before_it_is_stored(master: Api) -> None
 
 
 @pytest.mark.django_db(transaction=True)
-def test_files_that_are_stored_and_removed_are_told(emptied: None) -> None:
+def test_files_that_are_stored_and_removed_are_reported(emptied: None) -> None:
     master = Api(MASTER)
     calls: list[Any] = []
 

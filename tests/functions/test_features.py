@@ -80,7 +80,7 @@ def test_the_deployments_flags_are_there_and_off(db):
     assert not any(flag.on for flag in results)
 
 
-def test_nobody_has_what_is_off_or_unknown_and_users_are_not_looked_at(client):
+def test_no_one_has_what_is_off_or_unknown_and_users_are_not_looked_at(client):
     ann = made("ann")
     set_flag("carbonCredits", on=False)
     FeatureFlag.objects.filter(name="newMarketplace").delete()

@@ -228,7 +228,7 @@ def test_a_subscription_is_renewed_without_asking_its_trigger_again():
 # -- Events ---------------------------------------------------------------------------------------
 
 
-def test_what_is_told_may_be_changed_for_each_subscriber():
+def test_what_is_reported_may_be_changed_for_each_subscriber():
     make("Doc")
 
     @after_event("Doc")

@@ -92,7 +92,7 @@ def test_parameters_come_first_and_are_named(db, name):
             assert "networkId" in reply.json["error"], params
 
 
-def test_the_services_own_endpoints_are_told_to_nobody(master):
+def test_the_services_own_endpoints_are_shown_to_no_caller(master):
     master.make("Blockchain", networkId=5, name="Own")
     Provider.objects.create(network_id=5, name="a", url="https://a.example/SECRET")
     for api in (Api(APPLICATION), Api(CLIENT), master):
@@ -148,7 +148,7 @@ def test_what_a_caller_may_not_read_they_are_not_told(client, master):
 
 
 @pytest.mark.parametrize("params", [{}, {"authToken": ""}, {"authToken": 1}, {"authToken": None}])
-def test_wallets_are_asked_for_by_a_token(db, params):
+def test_wallets_are_requested_by_a_token(db, params):
     assert "authToken" in refusal("listWallets", **params)
 
 

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from functions import Request, ServiceError, function
-from objects.replays.models import KeptAnswer
+from objects.idempotency.models import KeptAnswer
 from tests.rest import APPLICATION, MASTER, Api
 from tests.threads import at_once
 

@@ -288,7 +288,7 @@ def test_a_delete_is_refused_or_clears_away_what_belongs_to_the_object(master: A
 
 
 @pytest.mark.django_db(transaction=True)
-def test_after_a_delete_the_object_is_told_and_gone(emptied: None) -> None:
+def test_after_a_delete_the_object_is_reported_and_gone(emptied: None) -> None:
     master = Api(MASTER)
     calls: list[Any] = []
 

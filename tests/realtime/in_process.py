@@ -52,7 +52,7 @@ class Echo(Socket):
         if text == "fail":
             raise RuntimeError("as it was told")
         if text == "junk":
-            self.junk()
+            self.count_junk()
         elif text == "bye":
             self.enqueue("the last")
             self.close_with(4001, "as you said")

@@ -284,9 +284,9 @@ def test_who_sends_pages_can_wait_until_they_are_on_their_way():
         task = asyncio.create_task(Echo.as_asgi()(scope, messages.get, send))
         await eventually(lambda: Echo.came)
         socket = Echo.came[0]
-        await socket.drained()
+        await socket.drain()
         socket.enqueue("x" * 200_000)
-        waiting = asyncio.create_task(socket.drained())
+        waiting = asyncio.create_task(socket.drain())
         await asyncio.sleep(0)
         assert not waiting.done()
         may_read.set()

@@ -210,7 +210,7 @@ def asking(question: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=str)
-def test_nobody_else_asks_by_an_address(callers, places, question):
+def test_no_other_caller_asks_by_an_address(callers, places, question):
     for send in TRANSPORTS:
         # Also its user: the answer would be about all users.
         for name in ("owner", *OTHERS):
@@ -219,7 +219,7 @@ def test_nobody_else_asks_by_an_address(callers, places, question):
                 assert reply.json.get("code") == 119, (send.__name__, name, path, params)
 
 
-def test_nobody_else_compares_or_groups_addresses(callers, places):
+def test_no_other_caller_compares_or_groups_addresses(callers, places):
     users = {"className": "_User", "where": {}}
     selected = {"word": {"$select": {"query": users, "key": "email"}}}
     query = {"word": {"$dontSelect": {"query": users, "key": "email"}}}

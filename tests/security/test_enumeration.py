@@ -69,7 +69,7 @@ def test_ids_of_accounts_are_answered_alike_whether_there_is_one_or_not(client, 
             assert texts[0] == texts[1]
 
 
-def test_lists_and_questions_tell_of_nobody_else(client, ann, send):
+def test_lists_and_questions_tell_of_no_other_caller(client, ann, send):
     bob = sign_up("bob")
     for caller, own in ((client, []), (bob, ["bob"])):
         body = send(caller, "GET", "/users", {"count": 1}).json
@@ -84,7 +84,7 @@ def test_lists_and_questions_tell_of_nobody_else(client, ann, send):
 
 
 @pytest.mark.parametrize("route", ["/requestPasswordReset", "/verificationEmailRequest"])
-def test_letters_are_asked_for_without_an_answer_who_gets_one(client, ann, send, route):
+def test_letters_are_requested_without_an_answer_who_gets_one(client, ann, send, route):
     """w54v-hf9p-8856, h29g-q5c2-9h4f: whether an address is known here, and verified."""
     response = send(client, "POST", route, {"email": "ann@example.org"})
     unknown = send(client, "POST", route, {"email": "nobody@example.org"})

@@ -10,9 +10,10 @@ import redis
 from django.conf import settings as django_settings
 
 from backend.kernel.principal import CLIENT, MASTER, READ_ONLY_MASTER, Authority, Principal
-from backend.limits import Request, _bucket, _flood_claims, decide, rules_for
-from backend.limits.counters import Bucket, Counter, Level
-from backend.limits.floods import SHARE, Floods
+from backend.limits import Request, decide, rules_for
+from backend.limits.approximate_counts import SHARE, Floods
+from backend.limits.decisions import _bucket, _flood_claims
+from backend.limits.exact_counts import Bucket, Counter, Level
 from backend.settings.rate_limits import DEFAULTS, FLOODS, SOCKETS, Rule, read
 from tests import rest
 from tests.people import sign_up
@@ -334,7 +335,7 @@ def test_master_principals_are_not_counted():
     assert process.passed(5, principal=MASTER) == process.passed(5, principal=READ_ONLY_MASTER) == 5
 
 
-def test_exact_rules_beside_approximate_ones_stay_exact(limit):
+def test_exact_rules_with_approximate_ones_stay_exact(limit):
     limit({"path": "/classes/*", "count": 3}, {**FLOOD, "count": 1000})
     request = Request(rules_for("/classes/Game", "GET"), "/classes/Game", HERE, CLIENT)
     verdicts = [decide([request])[0] for _ in range(4)]

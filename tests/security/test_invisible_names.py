@@ -123,7 +123,7 @@ def test_addresses_in_all_scripts_are_accepted(address):
         ("👨‍👩‍👧", "👨👩👧"),
     ],
 )  # fmt: skip
-def test_names_that_differ_in_what_nobody_sees_are_one_name(db, name, other):
+def test_names_that_differ_in_what_no_one_sees_are_one_name(db, name, other):
     assert name_key(name) == name_key(other)
     sign_up(name)
     reply = ANYBODY.post("/users", {"username": other, "password": PASSWORD})
@@ -182,7 +182,7 @@ FIELDS = [("username", FAKE, 200), ("email", f"{FAKE}@example.org", 125)]
 
 
 @pytest.mark.parametrize(("field", "value", "code"), FIELDS)
-def test_nobody_signs_up_or_is_created_with_it(bob, send, field, value, code):
+def test_no_one_signs_up_or_is_created_with_it(bob, send, field, value, code):
     body = {"username": "carl", "password": PASSWORD, field: value}
     for api in (ANYBODY, SERVER):
         for path in ("/users", "/classes/_User"):
@@ -192,7 +192,7 @@ def test_nobody_signs_up_or_is_created_with_it(bob, send, field, value, code):
 
 
 @pytest.mark.parametrize(("field", "value", "code"), FIELDS)
-def test_nobody_is_renamed_to_it(bob, send, field, value, code):
+def test_no_one_is_renamed_to_it(bob, send, field, value, code):
     for api in (bob, SERVER):
         for path in (f"/users/{bob.user_id}", f"/classes/_User/{bob.user_id}"):
             refused(send(api, "PUT", path, {field: value}), code, field)

@@ -99,7 +99,7 @@ def test_permissions_that_are_taken_away_end_what_they_allowed(
     assert "unseen" not in str(ended)
 
 
-def test_pointers_say_who_is_told(master, realtime, watching, ann, game):
+def test_pointers_decide_who_is_notified(master, realtime, watching, ann, game):
     bob = sign_up("bob")
     master.put(f"/classes/Game/{game}", {"player": ann.pointer})
     permit(master, **PUBLIC | {"find": {"pointerFields": ["player"]}})
@@ -169,7 +169,7 @@ def test_what_is_hidden_from_a_group_is_hidden_from_all_of_its_members(
     assert [("secret" in m["object"]) for m in of_stranger] == [True] * 3
 
 
-def test_a_session_that_is_none_is_never_taken_for_nobodys(realtime, game):
+def test_a_session_that_is_none_is_never_taken_for_an_anonymous_one(realtime, game):
     other = realtime.subscriber()
     for token in ("r:" + "0" * 32, "", "null", "x" * 400):
         client = realtime.connect(**KEYS, sessionToken=token)
@@ -245,7 +245,7 @@ ENDS = (
 )
 
 
-def test_nothing_is_told_to_a_session_that_has_ended(master, realtime, game):
+def test_nothing_is_shown_to_a_session_that_has_ended(master, realtime, game):
     stays = realtime.subscriber()
     stays.subscribe(1, "Game")
     for number, ends in enumerate(ENDS):
@@ -388,7 +388,7 @@ NO_QUESTIONS: list[Any] = [
 ]
 
 
-def test_what_is_no_question_is_refused_and_nobody_else_notices(master, realtime, game):
+def test_what_is_no_question_is_refused_and_no_other_caller_notices(master, realtime, game):
     item, other = realtime.subscriber(), realtime.subscriber()
     other.subscribe(1, "Game")
     for number, where in enumerate(NO_QUESTIONS):

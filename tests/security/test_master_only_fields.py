@@ -156,12 +156,12 @@ def test_users_write_their_other_fields_also_those_with_similar_names(client):
     assert ann.put(f"/users/{ann.user_id}", body).status == 200
 
 
-def test_other_classes_have_such_fields_for_everybody(client, master):
+def test_other_classes_have_such_fields_for_everyone(client, master):
     note = master.make("Note", betaTester=False)
     assert client.put(f"/classes/Note/{note}", {"betaTester": True}).status == 200
 
 
-def test_nobody_makes_themselves_a_beta_tester(client, master):
+def test_no_one_makes_themselves_a_beta_tester(client, master):
     FeatureFlag.objects.update_or_create(name="newMarketplace", defaults={"on": True, "rollout": 0})
     ann = sign_up("ann")
 

@@ -117,7 +117,7 @@ def refusing_trigger():
     triggers.unregister("before_save", "Game", refuse)
 
 
-def test_a_refusing_trigger_is_asked_for_every_spelling(client, master, refusing_trigger):
+def test_a_refusing_trigger_runs_for_every_spelling(client, master, refusing_trigger):
     master.post("/schemas/Game", {"fields": {"score": {"type": "Number"}}})
     for reply in sent(client, "POST", "/classes/Game\x00", {"score": 1}):
         refused(reply, 103)

@@ -335,7 +335,7 @@ def test_doctor_names_every_open_class(master):
         master.make(f"Open{n}", a=1)
     (finding,) = findings()
     assert finding.level == "warn"
-    assert all(f"Open{n} (create, update, delete)" in finding.said for n in range(40))
+    assert all(f"Open{n} (create, update, delete)" in finding.text for n in range(40))
     assert "close_class" in finding.advice
 
 
@@ -360,7 +360,7 @@ def test_the_admin_names_open_classes_and_closes_one(master):
     assert "Only logged-in users may write objects of Game now." in page.text
     assert permissions("Game")["delete"] == {"requiresAuthentication": True}
     assert CLOSE not in staff.get("/admin/").text
-    assert "The public writes no objects of Game." in staff.get(CLOSE).text
+    assert "The public can't write objects of Game." in staff.get(CLOSE).text
 
 
 def test_staff_close_a_class_to_all_clients(master):

@@ -503,7 +503,7 @@ def test_of_a_parameter_that_is_there_twice_the_last_counts_everywhere(world: Wo
     assert client.post("/batch", {"requests": [item]}).json[0]["success"] == {"results": []}
 
 
-def test_the_own_header_counts_beside_its_alias(world: World):
+def test_the_own_header_counts_with_its_alias(world: World):
     for name in ("Application-Id", "Master-Key"):
         right = {"X-Svc-Application-Id": "test-app", "X-Svc-Master-Key": "test-master-key"}
         assert Api({**right, f"X-Parse-{name}": "wrong"}).get("/schemas").status == 200

@@ -47,6 +47,6 @@ class Command(BaseCommand):
 
     def _show(self, outcome: Outcome) -> None:
         for finding in outcome.findings:
-            self.stdout.write(f"{_SHOWN[finding.level]} {outcome.check}: {finding.said}")
+            self.stdout.write(f"{_SHOWN[finding.level]} {outcome.check}: {finding.text}")
             if finding.advice:
                 self.stdout.write(f"      → {finding.advice}")

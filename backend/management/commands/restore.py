@@ -49,26 +49,26 @@ class Command(BaseCommand):
 
 
 def _left_to_do(done: Restored) -> list[str]:
-    said = []
+    lines = []
     if done.given_keys:
         names = ", ".join(done.given_keys)
-        said.append(f"The environment has other keys, which win; change them there: {names}.")
+        lines.append(f"The environment has other keys, which win; change them there: {names}.")
     elif done.keys:
-        said.append("The archive's keys are this instance's now.")
+        lines.append("The archive's keys are this instance's now.")
     if done.password_file:
-        said.append(
+        lines.append(
             f"The accounts of the admin are those of the archive, so {done.password_file} was"
             " removed. `script/manage changepassword NAME` sets a new password."
         )
     if done.unreadable:
-        said.append(
+        lines.append(
             f"{done.unreadable} stored secrets can't be read (second factors, keys of wallets): "
             "set SECRET_KEY_FALLBACKS to the SECRET_KEY that the archive was made with. Recovery "
             "codes work."
         )
     if done.manifest.missing_files:
-        said.append(f"{done.manifest.missing_files} files were missing in the archive already.")
+        lines.append(f"{done.manifest.missing_files} files were missing in the archive already.")
     if done.files_left:
-        said.append(f"{done.files_left} files of before couldn't be removed; the log names them.")
-    said.append("Restart the service now, if it runs.")
-    return said
+        lines.append(f"{done.files_left} files of before couldn't be removed; the log names them.")
+    lines.append("Restart the service now, if it runs.")
+    return lines

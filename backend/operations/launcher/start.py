@@ -172,7 +172,7 @@ class _Service:
             self._watch.replace(self._application)
         except (StartError, SystemExit, OSError) as error:
             if self._application.is_alive:
-                event, state = "the present one goes on", "The present one goes on."
+                event, state = "the present one goes on", "The present one continues."
             else:
                 event, state = "none is running", "None is running; its restarts continue."
             plain.error(f"the new application doesn't start; {event}", end=str(error))

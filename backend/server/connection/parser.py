@@ -106,9 +106,9 @@ class RequestParser:
                 self._raw = bytearray(self._raw)
             self._raw += data
         self._has_progress = False
-        rest: bytes | None = data
-        while rest is not None:
-            rest = self._feed(rest)
+        remaining: bytes | None = data
+        while remaining is not None:
+            remaining = self._feed(remaining)
         if not self._has_progress and self._state.is_parsing:
             self._count_unparsed(len(data))
 

@@ -38,8 +38,8 @@ def _origin(value: str) -> str:
         return value
     parts = urlsplit(value)
     host, port = parts.hostname or "", parts.port
-    whole = f"{parts.scheme}://{f'[{host}]' if ':' in host else host}{f':{port}' if port else ''}"
-    if parts.scheme not in ("http", "https") or not host or value != whole:
+    origin = f"{parts.scheme}://{f'[{host}]' if ':' in host else host}{f':{port}' if port else ''}"
+    if parts.scheme not in ("http", "https") or not host or value != origin:
         raise ValueError(value)
     return value
 

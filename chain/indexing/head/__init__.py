@@ -19,12 +19,12 @@ from chain.core.failures import Moved, NodeFailure, Unavailable, Undecided
 from chain.core.node import Node
 from chain.indexing.head import commits, cursor, halts, indexer
 from chain.indexing.head.cursor import Elsewhere
-from chain.indexing.head.halts import begin_anew, resume
+from chain.indexing.head.halts import index_from_scratch, resume
 from chain.indexing.head.indexer import AnotherChain, Outcome
 from chain.indexing.storage.outbox import CHANNEL
 from objects.database import maintenance
 
-__all__ = ["CHANNEL", "Elsewhere", "Outcome", "begin_anew", "follow", "resume", "step"]
+__all__ = ["CHANNEL", "Elsewhere", "Outcome", "follow", "index_from_scratch", "resume", "step"]
 
 LONGEST: Final = 10.0
 """Seconds that ``follow`` goes on before it leaves the rest to the next call."""

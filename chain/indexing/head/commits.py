@@ -150,7 +150,7 @@ def rewind(at: Position, header: Header) -> None:
     log.warning("rewound", network=at.network_id, block=header.height, removed_events=removed)
 
 
-def begin_anew(at: Position) -> None:
+def index_from_scratch(at: Position) -> None:
     """Take everything out of the chain that was read, for a network that has nothing in common with
     it: the next look is the first one again."""
     with _writing():
@@ -163,7 +163,7 @@ def begin_anew(at: Position) -> None:
         with orm_queries():
             Cursor.objects.filter(network_id=at.network_id).update(**RESET_CURSOR)
         _notify(at.network_id, outbox, removed)
-    log.warning("a network begins anew", network=at.network_id, removed_events=removed)
+    log.warning("a network is indexed from scratch", network=at.network_id, removed_events=removed)
 
 
 def _take_out(at: Position, outbox: int, number: int, hash_: str) -> tuple[int, int]:

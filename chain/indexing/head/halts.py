@@ -142,7 +142,7 @@ def _advice(network_id: int, floor: int, common: Collection[int | None]) -> str:
     if None in common:
         advice.append(
             f"No stored header is of that chain: if it was started from scratch, run {command}"
-            " --anew."
+            " --from-scratch."
         )
     return " ".join(advice)
 
@@ -169,7 +169,7 @@ def resume(network_id: int, *, unwind_to: int | None = None) -> None:
         raise CannotResume(_CHANGED) from None
 
 
-def begin_anew(network_id: int) -> None:
+def index_from_scratch(network_id: int) -> None:
     """Discard the stored chain of a network that is halted or ``behind_final``: its events are sent
     as removed, and the chain that it has now is read as that of a new network is.
 
@@ -179,7 +179,7 @@ def begin_anew(network_id: int) -> None:
     if at is None or at.halted is not None or behind_final(at) is None:
         at = _halted_position(network_id)
     try:
-        commits.begin_anew(at)
+        commits.index_from_scratch(at)
     except Elsewhere:
         raise CannotResume(_CHANGED) from None
 
@@ -204,7 +204,7 @@ def advice(network_id: int) -> str | None:
     return (
         f"Its providers have blocks up to {highest}, and block {at.final} was final. If they are"
         " behind, nothing has to be done. If the chain was started again from its beginning:"
-        f" script/manage chain_resume {network_id} --anew"
+        f" script/manage chain_resume {network_id} --from-scratch"
     )
 
 

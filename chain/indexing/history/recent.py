@@ -22,7 +22,7 @@ _AT_ONCE: Final = 50  # blocks
 def read_recent(group: Group, chosen: Catalogue, number: int) -> bool:
     """Read some blocks up to the cursor's. False if the follower has to go on first.
 
-    Asked for by hash, so an answer is of that block or none at all.
+    Blocks are requested by hash, so a response is of that block or empty.
     """
     last = min(group.last, number, group.first + _AT_ONCE - 1)
     blocks = canonical_blocks(group.network_id, group.first, last)

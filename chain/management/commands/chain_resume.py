@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from argparse import ArgumentParser
+from argparse import SUPPRESS, ArgumentParser
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
@@ -33,26 +33,32 @@ class Command(BaseCommand):
             " subscribers receive the events above as removed",
         )
         choice.add_argument(
-            "--anew",
+            "--from-scratch",
             action="store_true",
             help="revert everything that was read of the network, and read it as a new one: for a"
             " development chain that was started from scratch. Subscribers receive the events as"
             " removed, and nothing when events are read again as history: they have to read them"
             " over REST",
         )
+        # The option's former name.
+        choice.add_argument("--anew", dest="from_scratch", action="store_true", help=SUPPRESS)
         parser.add_argument(
             "--yes",
             action="store_true",
-            help="don't ask for confirmation, which --unwind-to and --anew do on a terminal",
+            help="don't ask for confirmation on a terminal",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
         network_id, block = options["network"], options["unwind_to"]
-        if (options["anew"] or block is not None) and not options["yes"] and sys.stdin.isatty():
+        if (
+            (options["from_scratch"] or block is not None)
+            and not options["yes"]
+            and sys.stdin.isatty()
+        ):
             self._confirm(network_id, block)
         try:
-            if options["anew"]:
-                head.begin_anew(network_id)
+            if options["from_scratch"]:
+                head.index_from_scratch(network_id)
             else:
                 head.resume(network_id, unwind_to=block)
         except CannotResume as reason:
@@ -60,9 +66,13 @@ class Command(BaseCommand):
         except ServiceError as error:
             raise CommandError(error.message) from error
         where = (
-            " from scratch" if options["anew"] else "" if block is None else f" from block {block}"
+            " from scratch"
+            if options["from_scratch"]
+            else ""
+            if block is None
+            else f" from block {block}"
         )
-        self.stdout.write(f"Network {network_id} goes on{where}.")
+        self.stdout.write(f"Network {network_id} resumes{where}.")
 
     def _confirm(self, network_id: int, block: int | None) -> None:
         """Ask for the network's id, as the admin does."""

@@ -72,7 +72,7 @@ def _described(network: dict[str, Any]) -> list[str]:
     if reorganised:
         above = reorganised["above"]
         what = (
-            "everything was reverted, with chain_resume --anew,"
+            "everything was reverted, with chain_resume --from-scratch,"
             if above is None
             else f"{_many(reorganised['depth'], 'block')} above {above:,}"
         )

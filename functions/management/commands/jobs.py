@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from django_celery_beat.models import PeriodicTask
 
-from functions.jobs import schedules
+from functions.jobs import schedule_rows
 from functions.jobs.models import JobStatus
 from functions.runtime.registry import registry
 from objects.core.values import wire_time
@@ -22,7 +22,7 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="as JSON, for scripts")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        descriptions = [_described(name, rows) for name, rows in schedules.with_jobs()]
+        descriptions = [_described(name, rows) for name, rows in schedule_rows.with_jobs()]
         if options["json"]:
             self.stdout.write(json.dumps(descriptions))
             return
@@ -39,7 +39,7 @@ def _described(name: str, rows: list[PeriodicTask]) -> dict[str, Any]:
         "name": name,
         "place": job.place,
         "schedules": [
-            {"schedule": str(schedules.timing_of(row) or "?"), "enabled": row.enabled}
+            {"schedule": str(schedule_rows.timing_of(row) or "?"), "enabled": row.enabled}
             for row in rows
         ],
         "lastRun": last

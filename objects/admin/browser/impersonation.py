@@ -16,7 +16,7 @@ from backend.kernel.json_types import Json
 from backend.kernel.principal import READ_ONLY_MASTER
 from backend.site.model_admin import page, render
 from objects import service
-from objects.admin.frame import PUBLIC, Place, act, class_page, permission, stop_acting
+from objects.admin.staff_access import PUBLIC, Place, act, class_page, permission, stop_acting
 from objects.core.names import OBJECT_ID, ROLE, USER, is_object_id
 from objects.core.query.parser import parse_where
 from objects.core.query.tree import FindOptions, OrderKey

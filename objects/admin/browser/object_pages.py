@@ -25,7 +25,7 @@ from objects.admin.browser.acl_form import AclForm
 from objects.admin.browser.cells import Cell, object_address, value_cell
 from objects.admin.browser.fields import DELETE, Input, pretty
 from objects.admin.browser.impersonation import label
-from objects.admin.frame import Place, class_page
+from objects.admin.staff_access import Place, class_page
 from objects.admin.values import read_json
 from objects.core.names import parse_object_id
 from objects.files import service as files

@@ -17,7 +17,7 @@ from objects.admin.browser import filters, pagination
 from objects.admin.browser.cells import MISSING, Cell, cell
 from objects.admin.browser.impersonation import label_field
 from objects.admin.class_sizes import estimate
-from objects.admin.frame import Place, class_page, permission
+from objects.admin.staff_access import Place, class_page, permission
 from objects.core.names import (
     CREATED_AT,
     OBJECT_ID,

@@ -19,7 +19,7 @@ from backend.kernel.json_types import Json
 from backend.kernel.texts.shown import shown
 from objects.admin.browser.fields import pretty
 from objects.admin.class_sizes import estimate
-from objects.admin.frame import Place, class_page
+from objects.admin.staff_access import Place, class_page
 from objects.admin.values import read_json
 from objects.core.names import FieldName, is_field_name
 from objects.core.schema.definition import DEFAULT_FIELDS, SYSTEM_FIELDS, FieldType

@@ -10,7 +10,7 @@ from django.http import HttpResponseBase, HttpResponseRedirect
 from backend.kernel.errors import InvalidQuery, ServiceError
 from backend.kernel.json_types import Json
 from backend.settings.conf import service_settings
-from objects.admin.frame import Place, class_page
+from objects.admin.staff_access import Place, class_page
 from objects.definitions import indexes
 from objects.learned import overview
 from objects.learned.advice import advice

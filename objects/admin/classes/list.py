@@ -20,7 +20,7 @@ from backend.settings.conf import service_settings
 from backend.site.model_admin import ReadOnlyModelAdmin, render
 from backend.site.staff import principal_for
 from objects.admin.class_sizes import with_statistics
-from objects.admin.frame import class_permission
+from objects.admin.staff_access import class_permission
 from objects.core.access.class_permissions import ACTIONS
 from objects.core.names import check_class_name
 from objects.definitions import registry

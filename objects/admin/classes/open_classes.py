@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from backend.kernel.errors import InvalidJSON
 from backend.settings.conf import service_settings
 from backend.site.model_admin import Panel, start_panel
-from objects.admin.frame import Place, class_page, class_permission
+from objects.admin.staff_access import Place, class_page, class_permission
 from objects.service import classes
 
 _CLOSED_TO = {

@@ -8,7 +8,7 @@ from django.http import HttpResponseBase, HttpResponseRedirect
 from backend.kernel.errors import ServiceError, TransactionConflict
 from objects.admin.browser.fields import pretty
 from objects.admin.classes import permission_form
-from objects.admin.frame import Place, class_page
+from objects.admin.staff_access import Place, class_page
 from objects.admin.values import read_json
 from objects.service import classes
 

@@ -21,7 +21,7 @@ from objects.users.accounts.impersonation import as_user
 _KEYS: Final = {"public": CLIENT, "master": MASTER, "reader": READ_ONLY_MASTER}
 _CALLERS: Final = {
     "user": "a user",
-    "public": "somebody who isn't logged in",
+    "public": "a caller who isn't logged in",
     "master": "the master key",
     "reader": "the read-only master key",
 }

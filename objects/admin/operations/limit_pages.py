@@ -81,7 +81,7 @@ def reset(request: HttpRequest) -> HttpResponseBase:
     key = request.POST.get("bucket", "")
     try:
         if state.reset(key):
-            messages.success(request, "Counting begins anew.")
+            messages.success(request, "The limit was reset.")
             note(request, "reset rate limit", bucket=key)
         else:
             messages.info(request, "Nothing was counted there any more.")

@@ -17,8 +17,8 @@ from backend.site.model_admin import page, render
 from backend.site.staff import principal_for, require
 from objects import service
 from objects.admin.browser.pagination import PageOfRows, Sorting
-from objects.admin.frame import error_page
 from objects.admin.people.pages import LONGEST, ON_A_PAGE, asked_page, find, get, note, time_of
+from objects.admin.staff_access import error_page
 from objects.core.names import OBJECT_ID, ROLE, USER, FieldName, parse_object_id
 from objects.core.query.tree import (
     Compare,

@@ -13,9 +13,9 @@ from django.views.decorators.http import require_safe
 from backend.kernel.errors import ServiceError
 from backend.site.model_admin import page, render
 from objects.admin.browser.pagination import PageOfRows
-from objects.admin.frame import error_page
 from objects.admin.people.pages import LONGEST, asked_page, back, get, names_of, note, pointed_at
 from objects.admin.people.user_pages import PERMISSIONS, session_row
+from objects.admin.staff_access import error_page
 from objects.core.names import SESSION, FieldName
 from objects.core.query.tree import Equals, Everything, Nothing, Query
 from objects.core.values import pointer

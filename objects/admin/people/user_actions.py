@@ -20,9 +20,9 @@ from backend.kernel.principal import Principal
 from backend.site.model_admin import page
 from backend.site.staff import principal_for, require
 from objects import service
-from objects.admin.frame import error_page
 from objects.admin.people.pages import get, note, pointed_at
 from objects.admin.people.user_pages import MEGABYTE, PERMISSIONS, VIEW, show_user
+from objects.admin.staff_access import error_page
 from objects.core.names import SESSION, USER, parse_object_id
 from objects.database import maintenance
 from objects.files import quotas

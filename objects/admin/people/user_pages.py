@@ -14,9 +14,9 @@ from backend.kernel.errors import ServiceError
 from backend.kernel.json_types import Json, Wire
 from backend.site.model_admin import page, render
 from objects.admin.browser.pagination import PageOfRows
-from objects.admin.frame import error_page
 from objects.admin.people.pages import LONGEST, ON_A_PAGE, asked_page, by_ids, find, get, time_of
 from objects.admin.people.sections import sections
+from objects.admin.staff_access import error_page
 from objects.core.names import CREATED_AT, SESSION, USER, FieldName
 from objects.core.query.tree import Equals, Everything, OrderKey
 from objects.core.values import pointer

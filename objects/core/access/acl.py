@@ -49,14 +49,6 @@ class Acl:
                 entry[permission] = True
         return entries
 
-    def readable_by(self, ids: Collection[str]) -> bool:
-        """Return whether a caller with these ids may read the object."""
-        return self.read_ids is None or any(entity in ids for entity in self.read_ids)
-
-    def writable_by(self, ids: Collection[str]) -> bool:
-        """Return whether a caller with these ids may change the object."""
-        return self.write_ids is None or any(entity in ids for entity in self.write_ids)
-
 
 PUBLIC_ACL: Final = Acl()
 

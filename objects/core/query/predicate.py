@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Final
 
 from backend.kernel.json_types import Json
-from objects.core.query import geo
+from objects.core.query import geo_formulas
 from objects.core.query.node import Lookup, Matching, OrderKey, Predicate, Query, SubQuery
 from objects.core.query.paths import Object, elements, exact_value
 from objects.core.query.tree import near_of
@@ -110,8 +110,10 @@ def sorted_objects(
         place, center = near.path, near.point
 
         def nearest(obj: Object) -> float:
-            points = map(geo.point_of, elements(obj, place))
-            return min(geo.distance(point, center) for point in points if point is not None)
+            points = map(geo_formulas.point_of, elements(obj, place))
+            return min(
+                geo_formulas.distance(point, center) for point in points if point is not None
+            )
 
         result.sort(key=nearest)
     for key in reversed(keys):

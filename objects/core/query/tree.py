@@ -26,9 +26,9 @@ from typing import Literal
 
 from backend.kernel.json_types import Json
 from objects.core.names import FieldName
-from objects.core.query.geo import EARTH_RADIUS_KM, EARTH_RADIUS_MILES, Point
+from objects.core.query.geo_formulas import EARTH_RADIUS_KM, EARTH_RADIUS_MILES, Point
 from objects.core.query.node import SCORE, OrderKey, Query, SubQuery, walk
-from objects.core.query.operators.access import OneOfIds, ReadableBy, WritableBy
+from objects.core.query.operators.access_lists import OneOfIds, ReadableBy, WritableBy
 from objects.core.query.operators.comparison import Compare, Comparison, Equals, Exists, NotEquals
 from objects.core.query.operators.composition import (
     AllOf,

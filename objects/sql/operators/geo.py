@@ -1,4 +1,7 @@
-"""SQL of constraints on places."""
+"""SQL of ``$near``, ``$geoWithin`` and ``$geoIntersects``: which formula for which elements.
+
+The formulas are in ``objects.sql.geo_formulas``.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from objects.core.query.operators.geo import (
     WithinPolygon,
     WithinSphere,
 )
-from objects.sql import geo, jsonpath
+from objects.sql import geo_formulas, jsonpath
 from objects.sql.fields import SINGLE_KINDS
 from objects.sql.fragments import FALSE, Sql
 from objects.sql.operators.compilation import Compilation, OperatorSql, sql_of
@@ -25,7 +28,7 @@ class PlaceSql(OperatorSql[N]):
 
     type_name: ClassVar = "GeoPoint"
 
-    def test(self, node: N, place: geo.Place) -> Sql:
+    def test(self, node: N, place: geo_formulas.Place) -> Sql:
         """Return the condition of one place."""
         raise NotImplementedError
 
@@ -34,43 +37,43 @@ class PlaceSql(OperatorSql[N]):
         if reading.is_whole and reading.kind in SINGLE_KINDS | {"Polygon"}:
             if reading.kind != self.type_name:
                 return FALSE
-            return self.test(node, geo.Place.of_field(reading))
+            return self.test(node, geo_formulas.Place.of_field(reading))
         return each_element(
             reading,
             jsonpath.has_type(self.type_name),
-            lambda c: self.test(node, geo.Place.of_value(c)),
+            lambda c: self.test(node, geo_formulas.Place.of_value(c)),
         )
 
 
 @sql_of(Near)
 class NearSql(PlaceSql[Near]):
-    def test(self, node: Near, place: geo.Place) -> Sql:
+    def test(self, node: Near, place: geo_formulas.Place) -> Sql:
         if node.max_radians is None:
             return Sql(f"({place.latitude} IS NOT NULL)")
-        return geo.in_sphere(place, node.point, node.max_radians)
+        return geo_formulas.in_sphere(place, node.point, node.max_radians)
 
 
 @sql_of(WithinBox)
 class WithinBoxSql(PlaceSql[WithinBox]):
-    def test(self, node: WithinBox, place: geo.Place) -> Sql:
-        return geo.in_box(place, node.southwest, node.northeast)
+    def test(self, node: WithinBox, place: geo_formulas.Place) -> Sql:
+        return geo_formulas.in_box(place, node.southwest, node.northeast)
 
 
 @sql_of(WithinPolygon)
 class WithinPolygonSql(PlaceSql[WithinPolygon]):
-    def test(self, node: WithinPolygon, place: geo.Place) -> Sql:
-        return geo.in_polygon(place, node.points)
+    def test(self, node: WithinPolygon, place: geo_formulas.Place) -> Sql:
+        return geo_formulas.in_polygon(place, node.points)
 
 
 @sql_of(WithinSphere)
 class WithinSphereSql(PlaceSql[WithinSphere]):
-    def test(self, node: WithinSphere, place: geo.Place) -> Sql:
-        return geo.in_sphere(place, node.center, node.radians)
+    def test(self, node: WithinSphere, place: geo_formulas.Place) -> Sql:
+        return geo_formulas.in_sphere(place, node.center, node.radians)
 
 
 @sql_of(IntersectsPoint)
 class IntersectsPointSql(PlaceSql[IntersectsPoint]):
     type_name = "Polygon"
 
-    def test(self, node: IntersectsPoint, place: geo.Place) -> Sql:
-        return geo.is_around(place, node.point)
+    def test(self, node: IntersectsPoint, place: geo_formulas.Place) -> Sql:
+        return geo_formulas.is_around(place, node.point)

@@ -75,8 +75,8 @@ def store(user_id: str, encoded: str) -> None:
             FormerPassword(user_id=user_id, encoded=former, replaced_at=now)
             for former in Password.objects.filter(user_id=user_id).values_list("encoded", flat=True)
         )
-    kept = _former_passwords(user_id, max(0, service_settings.PASSWORD_HISTORY - 1))
-    FormerPassword.objects.filter(user_id=user_id).exclude(pk__in=kept.values("pk")).delete()
+    remembered = _former_passwords(user_id, max(0, service_settings.PASSWORD_HISTORY - 1))
+    FormerPassword.objects.filter(user_id=user_id).exclude(pk__in=remembered.values("pk")).delete()
     Password.objects.bulk_create(
         [Password(user_id=user_id, encoded=encoded, changed_at=now)],
         update_conflicts=True,

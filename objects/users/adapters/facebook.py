@@ -1,7 +1,7 @@
 """Facebook: the identity token of a limited login, or an access token.
 
 An access token proves a user only to the app that it was issued for: any app's token names a user.
-So Facebook is asked which app it was made for, and that must be ours.
+So the adapter requires that Facebook names this app as the token's audience.
 """
 
 from __future__ import annotations

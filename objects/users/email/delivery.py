@@ -59,7 +59,7 @@ def request_password_reset(email: object) -> None:
 
 
 def send_password_reset(user_id: str) -> None:
-    """Mail a link for a new password to this user, as staff want it.
+    """Email a link for a new password to this user, as staff want it.
 
     Raises ``UnderMaintenance``, ``EmailNotFound`` for a user without an address, and
     ``ServiceUnavailable``.

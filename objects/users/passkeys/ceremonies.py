@@ -51,7 +51,7 @@ KIND: Final = "Fido2"
 _LONGEST_ID = 1364  # characters; 1023 bytes
 _LONGEST = 65_536  # characters
 _BASE64URL = re.compile(r"[A-Za-z0-9_-]+").fullmatch
-_TRANSPORTS = {one.value for one in AuthenticatorTransport}
+_TRANSPORTS = {transport.value for transport in AuthenticatorTransport}
 _LONGEST_REASON = 300
 
 _T = TypeVar("_T")

@@ -64,26 +64,26 @@ class InstallationRules(Rules[Change]):
                 locks.lock_transaction(unique_value(_CLASS, name, value))
 
     def before_create(self, change: Change) -> None:
-        known, others = _matches(change)
-        if known is None:
-            self._register(change, others)
+        same_id, same_token = _matches(change)
+        if same_id is None:
+            self._register(change, same_token)
             return
-        change.instead = known
-        self._take_token(change, known, others)
+        change.instead = same_id
+        self._take_token(change, same_id, same_token)
 
-    def _register(self, change: Change, others: list[Wire]) -> None:
+    def _register(self, change: Change, same_token: list[Wire]) -> None:
         """Register an installation that no object has the id of."""
         if "deviceType" not in change.fields:
             raise MissingDeviceField("deviceType must be specified in this operation")
         installation_id = _text(change, "installationId")
-        if len(others) == 1 and not (installation_id and others[0].get("installationId")):
-            change.instead = others[0]
-        elif others and not installation_id:
+        if len(same_token) == 1 and not (installation_id and same_token[0].get("installationId")):
+            change.instead = same_token[0]
+        elif same_token and not installation_id:
             raise AmbiguousDeviceToken(
                 "Must specify installationId when deviceToken matches multiple Installation objects"
             )
         else:
-            _take_over(change, others)
+            _take_over(change, same_token)
 
     def before_update(self, change: Change) -> None:
         assert change.before is not None
@@ -91,31 +91,31 @@ class InstallationRules(Rules[Change]):
         _check_ids(change.fields, before)
         if not any(_text(change, name) for name in _IDS):
             return
-        known, others = _matches(change)
-        rest = [one for one in others if one["objectId"] != before["objectId"]]
-        if known is None or known["objectId"] == before["objectId"]:
-            self._take_token(change, before, rest)
+        same_id, same_token = _matches(change)
+        remaining = [item for item in same_token if item["objectId"] != before["objectId"]]
+        if same_id is None or same_id["objectId"] == before["objectId"]:
+            self._take_token(change, before, remaining)
         else:
             # Two objects turn out to be one installation.
-            change.instead = known
-            self._take_token(change, known, rest or others)
+            change.instead = same_id
+            self._take_token(change, same_id, remaining or same_token)
             if change.instead["objectId"] != before["objectId"]:
                 _merge(change, before, change.instead)
         if change.instead is not None and change.instead["objectId"] != before["objectId"]:
             change.shown["objectId"] = change.instead["objectId"]
 
-    def _take_token(self, change: Change, known: Wire, others: list[Wire]) -> None:
+    def _take_token(self, change: Change, same_id: Wire, same_token: list[Wire]) -> None:
         """Give a known installation the token that others have."""
         token = _text(change, "deviceToken")
         if token is None:
             return
-        has_it = known.get("deviceToken") == token
-        if not has_it and len(others) == 1 and not others[0].get("installationId"):
+        has_it = same_id.get("deviceToken") == token
+        if not has_it and len(same_token) == 1 and not same_token[0].get("installationId"):
             # A device that was known by its token alone turns out to be this installation.
-            _merge(change, known, others[0])
-            change.instead = others[0]
+            _merge(change, same_id, same_token[0])
+            change.instead = same_token[0]
         else:
-            _take_over(change, others)
+            _take_over(change, same_token)
 
 
 def _normalise(fields: dict[str, Any], name: str, *, creating: bool) -> None:
@@ -150,40 +150,40 @@ def _matches(change: Change) -> tuple[Wire | None, list[Wire]]:
     """The object with the installation id that was given, and the others with the token; locked."""
     installation_id, token = (_text(change, name) for name in _IDS)
     table = _table()
-    known, others = None, []
+    same_id, same_token = None, []
     for object_id in rows.lock_installations(installation_id, token):
         record = writes.lock(table, object_id, Everything(), Scope(change.principal))
         assert record is not None, "it is locked already"
-        found = record.object()
-        if installation_id is not None and found.get("installationId") == installation_id:
-            known = found
+        installation = record.object()
+        if installation_id is not None and installation.get("installationId") == installation_id:
+            same_id = installation
         else:
-            others.append(found)
-    return known, others
+            same_token.append(installation)
+    return same_id, same_token
 
 
-def _take_over(change: Change, others: list[Wire]) -> None:
+def _take_over(change: Change, same_token: list[Wire]) -> None:
     """Remove the objects that have had the token; those of another app have one of their own."""
     app = _text(change, "appIdentifier")
-    for other in others:
+    for other in same_token:
         if app is None or other.get("appIdentifier") == app:
             _remove(change, other)
 
 
-def _merge(change: Change, gone: Wire, kept: Wire) -> None:
-    """Remove an object; what only it had goes to the one that is kept."""
-    if not _remove(change, gone):
+def _merge(change: Change, removed: Wire, survivor: Wire) -> None:
+    """Remove an object; what only it had goes to the other one."""
+    if not _remove(change, removed):
         raise ObjectNotFound
     named = {name.partition(".")[0] for name in change.fields}
-    for name, value in gone.items():
+    for name, value in removed.items():
         is_relation = isinstance(value, dict) and value.get("__type") == "Relation"
-        if not (name in kept or name in named or name in _NOT_MERGED or is_relation):
+        if not (name in survivor or name in named or name in _NOT_MERGED or is_relation):
             change.fields[name] = value
 
 
-def _remove(change: Change, one: Wire) -> bool:
+def _remove(change: Change, installation: Wire) -> bool:
     """Remove an object if the caller may change it; whether it is gone."""
-    table, object_id = _table(), ObjectId(str(one["objectId"]))
+    table, object_id = _table(), ObjectId(str(installation["objectId"]))
     try:
         condition = writable(change.principal, table, "update", object_id)
     except (ObjectNotFound, OperationForbidden):

@@ -144,8 +144,8 @@ class FileView(ServiceView):
         notes: Json = _notes_in_headers(request.META)
         with Upload(service_settings.MAX_UPLOAD_SIZE) as upload:
             if parsers.media_type(request.META) == "multipart/form-data":
-                media_type, said = receive_form(request, upload)
-                notes = said if said is not None else notes
+                media_type, metadata = receive_form(request, upload)
+                notes = metadata if metadata is not None else notes
             else:
                 receive_raw(request, upload)
             return _stored_once(request, principal, name, upload, media_type, notes)

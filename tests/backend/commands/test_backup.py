@@ -410,7 +410,7 @@ def test_an_archive_of_an_older_release_is_brought_up_to_this_one(first, empty, 
 
 
 @pytest.mark.slow
-def test_tables_of_somebody_else_are_never_removed(first, empty):
+def test_tables_of_another_user_are_never_removed(first, empty):
     empty.run("from django.db import connection as c; c.cursor().execute('CREATE TABLE theirs ()')")
     for options in ([], ["--overwrite"]):
         assert "tables that aren't this service's: theirs" in empty.refused(
@@ -460,7 +460,7 @@ def test_an_archive_is_for_its_owner_and_never_replaced(first, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_file_that_is_gone_from_storage_is_told_and_doesn_t_stop_the_backup(first, tmp_path):
+def test_a_file_that_is_gone_from_storage_is_reported_and_doesn_t_stop_the_backup(first, tmp_path):
     name = next(iter(first.files))
     path = first.instance.data / "files" / name[:2] / name
     content = path.read_bytes()

@@ -48,7 +48,7 @@ def test_a_missing_index_is_named_and_then_built(master, capsys):
     call_command("build_indexes", "--check")
 
 
-def test_an_index_that_is_there_but_not_whole_is_built_anew(master, capsys):
+def test_an_index_that_is_there_but_not_whole_is_built_again(master, capsys):
     from objects.definitions import indexes, registry
 
     declare(master)

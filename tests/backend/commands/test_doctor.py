@@ -18,6 +18,7 @@ from django.test import override_settings
 from django.utils import timezone
 from django.utils.module_loading import autodiscover_modules
 
+import backend.operations.doctor  # noqa: F401 (registers checks)
 from backend.kernel import doctor
 from backend.kernel.process import heartbeats
 from tests.backend.commands.conftest import run
@@ -59,7 +60,7 @@ def fit(settings, tmp_path: Path) -> Any:
 def findings(name: str) -> list[tuple[str, str, str]]:
     """Level, text and advice of what one check finds."""
     outcome = next(each for each in doctor.run_all() if each.check == name)
-    return [(finding.level, finding.said, finding.advice) for finding in outcome.findings]
+    return [(finding.level, finding.text, finding.advice) for finding in outcome.findings]
 
 
 def levels(name: str) -> set[str]:
@@ -85,7 +86,7 @@ def test_every_failure_and_warning_says_what_to_do(settings):
     settings.DEBUG = True
     for outcome in doctor.run_all():
         for finding in outcome.findings:
-            assert finding.said
+            assert finding.text
             assert finding.advice or finding.level in ("ok", "skipped"), finding
 
 
@@ -148,13 +149,13 @@ def test_weak_keys_are_named_and_never_shown(settings, changed, level, message):
             assert value not in json.dumps(results)
 
 
-def test_a_former_secret_key_in_use_is_told(settings):
+def test_a_former_secret_key_in_use_is_reported(settings):
     assert levels("keys") == {"ok"}
     settings.SECRET_KEY_FALLBACKS = ["old"]
     assert "rotate_keys --finish" in findings("keys")[0][2]
 
 
-def test_settings_that_are_unfit_for_production_are_told(settings):
+def test_settings_that_are_unfit_for_production_are_reported(settings):
     assert findings("settings") == [("ok", "fit for production", "")]
     settings.PUBLIC_URL = "http://api.example.org"
     settings.EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"
@@ -171,7 +172,7 @@ def test_a_server_that_loses_data_is_a_failure():
     )
 
 
-def test_migrations_that_are_missing_or_newer_are_told():
+def test_migrations_that_are_missing_or_newer_are_reported():
     assert levels("migrations") == {"ok"}
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM django_migrations WHERE app = 'objects' AND name LIKE '0003%'")
@@ -192,7 +193,7 @@ def test_migrations_that_are_missing_or_newer_are_told():
             cursor.execute("DELETE FROM django_migrations WHERE name = '9999_later'")
 
 
-def test_a_missing_index_is_told(db):
+def test_a_missing_index_is_reported(db):
     from backend.kernel.principal import MASTER
     from objects.definitions import indexes, registry
     from objects.service import classes
@@ -218,7 +219,7 @@ def test_an_index_that_no_class_declares_is_reported(db):
     assert levels("indexes") == {"warn"}
 
 
-def test_classes_that_are_full_of_fields_are_told(db):
+def test_classes_that_are_full_of_fields_are_reported(db):
     from backend.kernel.principal import MASTER
     from objects import service
 
@@ -244,7 +245,7 @@ def test_classes_that_clients_have_filled_with_fields_are_reported(db):
     assert "addField" in advice
 
 
-def test_tables_that_live_queries_hear_nothing_of_are_told(db):
+def test_tables_that_live_queries_hear_nothing_of_are_reported(db):
     from backend.kernel.principal import MASTER
     from objects.database.statements import fetch
     from objects.definitions import registry
@@ -263,7 +264,7 @@ def test_tables_that_live_queries_hear_nothing_of_are_told(db):
     assert "2 tables" in finding
 
 
-def test_processes_that_are_silent_are_told(alive):
+def test_processes_that_are_silent_are_reported(alive):
     assert levels("processes") == {"ok"}
     alive.set("heartbeat:beat", repr(time.time() - 100))
     assert levels("processes") == {"warn"}
@@ -271,7 +272,7 @@ def test_processes_that_are_silent_are_told(alive):
     assert levels("processes") == {"warn", "fail"}
 
 
-def test_storage_that_can_t_be_written_is_told(settings, tmp_path):
+def test_storage_that_can_t_be_written_is_reported(settings, tmp_path):
     assert levels("file storage") == {"ok"}
     assert not [path for path in (tmp_path / "files").rglob("*") if path.is_file()]
     (tmp_path / "taken").write_text("a file, not a folder")
@@ -285,7 +286,7 @@ def test_storage_that_can_t_be_written_is_told(settings, tmp_path):
     assert levels("files") == {"skipped"}
 
 
-def test_a_file_that_storage_lost_is_told(db):
+def test_a_file_that_storage_lost_is_reported(db):
     from objects.files.models import StoredFile
 
     name = f"{'0' * 32}_lost.txt"
@@ -296,7 +297,7 @@ def test_a_file_that_storage_lost_is_told(db):
     assert f"storage: {name}" in findings("files")[0][1]
 
 
-def test_secrets_that_this_key_can_t_read_are_told(db):
+def test_secrets_that_this_key_can_t_read_are_reported(db):
     from objects.users.models import SecondFactor, User
 
     now = timezone.now()
@@ -305,7 +306,7 @@ def test_secrets_that_this_key_can_t_read_are_told(db):
     assert "SECRET_KEY_FALLBACKS" in findings("stored secrets")[0][2]
 
 
-def test_sessions_that_nobody_removes_are_told(db):
+def test_sessions_that_no_one_removes_are_reported(db):
     from objects.users.models import Session
 
     old = timezone.now() - timezone.timedelta(days=3)
@@ -314,7 +315,7 @@ def test_sessions_that_nobody_removes_are_told(db):
     assert "1 sessions expired" in findings("expired rows")[0][1]
 
 
-def test_maintenance_mode_is_told(db):
+def test_maintenance_mode_is_reported(db):
     from objects.database import maintenance
 
     assert levels("maintenance mode") == {"ok"}

@@ -39,7 +39,7 @@ def test_a_member_of_a_role_and_a_stranger(master):
     ]
 
 
-def test_the_keys_and_nobody(master):
+def test_the_keys_and_no_one(master):
     classes.create(MASTER, "Note", {"classLevelPermissions": {"find": {"*": True}}})
     assert "Decided by: class permissions" in explained("Note", "create")
     assert "Yes, the caller may." in explained("Note", "create", "--master")

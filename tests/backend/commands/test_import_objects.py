@@ -207,7 +207,7 @@ def test_what_an_instance_refuses_over_rest_is_reported(address, master, write, 
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_instance_that_isn_t_there_is_told_and_the_import_can_be_resumed(write):
+def test_an_instance_that_isn_t_there_is_reported_and_the_import_can_be_resumed(write):
     path = write("rows.ndjson", [{"n": 1}])
     with pytest.raises(CommandError, match="can't be reached"):
         run("import_objects", "Thing", str(path), "--rest=http://127.0.0.1:9/api")

@@ -120,7 +120,7 @@ def test_an_empty_csv_file_is_refused():
         rows("", "csv")
 
 
-def test_bytes_that_aren_t_utf_8_are_told():
+def test_bytes_that_aren_t_utf_8_are_reported():
     file = io.TextIOWrapper(io.BytesIO(b'{"a":"\xff"}\n'), encoding="utf-8")
     with pytest.raises(UnusableFile, match="UTF-8"):
         list(read_rows(file, "ndjson"))

@@ -51,7 +51,7 @@ def test_a_new_key_is_kept_for_the_owner_alone_and_not_shown(bare):
 
 
 @pytest.mark.process
-def test_a_key_is_shown_when_asked_for_and_made_where_there_was_none(bare):
+def test_a_key_is_shown_when_requested_and_made_where_there_was_none(bare):
     output = bare.do("rotate_keys", "read-only", "--show")
     assert output == f"READ_ONLY_MASTER_KEY is new: {bare.keys['READ_ONLY_MASTER_KEY']}\n"
 
@@ -97,7 +97,7 @@ def test_what_makes_no_sense_changes_nothing(bare):
 
 @pytest.mark.slow
 @pytest.mark.process
-def test_old_keys_count_for_a_while_beside_the_new_ones(instance):
+def test_old_keys_count_for_a_while_with_the_new_ones(instance):
     instance.do("rotate_keys", "master", "rest", "--grace", "1h")
     new = instance.keys
     with instance.web():

@@ -63,7 +63,7 @@ def test_the_table_itself_grows_old():
     assert list(versions.age_of_table(AS_OF + timedelta(VALID))) == []
     (finding,) = versions.age_of_table(AS_OF + timedelta(VALID + 1))
     assert finding.level == "warn"
-    assert "181 days old" in finding.said
+    assert "181 days old" in finding.text
     assert AS_OF >= date(2026, 11, 22)
 
 
@@ -86,4 +86,4 @@ def test_the_engines_of_this_run_are_recognized():
     running = {engine: version for engine, version, _ in versions._running()}
     assert running["PostgreSQL"] >= (16,)
     assert running.get("Redis") or running.get("Valkey")
-    assert all(finding.said for finding in versions.versions())
+    assert all(finding.text for finding in versions.versions())

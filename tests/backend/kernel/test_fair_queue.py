@@ -32,7 +32,7 @@ def test_everything_is_taken_once_and_the_order_of_an_address_is_kept(came: list
 
 
 @given(st.lists(ADDRESSES, min_size=1, max_size=60))
-def test_in_each_round_everybody_who_waits_has_one_turn(came: list[str]):
+def test_in_each_round_everyone_who_waits_has_one_turn(came: list[str]):
     turns: Turns[int] = Turns()
     for number, address in enumerate(came):
         turns.put(address, number)

@@ -53,7 +53,7 @@ def test_a_success_says_what_is_left_too(master, client, limit):
     assert client.get(f"/classes/Game/{game}").headers["RateLimit-Remaining"] == "2"
 
 
-def test_the_scarcest_of_several_limits_is_told(api, limit):
+def test_the_scarcest_of_several_limits_is_reported(api, limit):
     limit({"path": PATH, "count": 9}, {"path": "/*", "count": 4})
     assert api.post(PATH).headers["RateLimit-Limit"] == "4"
 
@@ -138,7 +138,7 @@ def test_keys_are_counted_apart(limit):
     assert statuses(browser, 2) == [404, 429]
 
 
-def test_a_wrong_key_beside_the_right_one_makes_no_other_caller(limit):
+def test_a_wrong_key_with_the_right_one_makes_no_other_caller(limit):
     limit({"path": PATH, "count": 1, "per": "key"})
     right = {**rest.APPLICATION, "X-Svc-JavaScript-Key": "test-javascript-key"}
     assert statuses(Api(right), 1) == [404]
@@ -146,7 +146,7 @@ def test_a_wrong_key_beside_the_right_one_makes_no_other_caller(limit):
         assert statuses(Api({**right, f"X-Svc-{name}": "wrong"}), 1) == [429]
 
 
-def test_global_is_everybody(api, limit):
+def test_global_is_everyone(api, limit):
     limit({"path": PATH, "count": 1, "per": "global"})
     assert statuses(api, 1, REMOTE_ADDR="198.51.100.1") == [404]
     assert statuses(api, 1, REMOTE_ADDR="198.51.100.2") == [429]

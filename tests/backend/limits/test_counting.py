@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from backend.limits.counters import Bucket, Counter
+from backend.limits.exact_counts import Bucket, Counter
 from tests.threads import at_once
 
 MINUTE = 60_000

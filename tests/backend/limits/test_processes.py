@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from backend.limits.floods import SHARE
+from backend.limits.approximate_counts import SHARE
 from tests.other_process import OtherProcess, other_process
 from tests.rest import CLIENT
 from tests.threads import at_once

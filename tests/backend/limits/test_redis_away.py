@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from backend.limits.counters import Bucket, Counter
+from backend.limits.exact_counts import Bucket, Counter
 from tests.rest import CLIENT, Api
 
 LIMITED = {"path": "/nothing", "count": 1}
@@ -114,7 +114,7 @@ def test_counting_begins_again_when_redis_is_back(settings, tmp_path):
     assert not counter.count(item)[0].passes
 
 
-def test_what_no_rule_names_never_asks_redis(silent, limit, client, master):
+def test_what_no_rule_names_never_uses_redis(silent, limit, client, master):
     game = master.make("Game")
     limit("defaults")
     assert client.get(f"/classes/Game/{game}").status == 200
@@ -122,7 +122,7 @@ def test_what_no_rule_names_never_asks_redis(silent, limit, client, master):
     assert silent.connections == []
 
 
-def test_what_the_master_key_asks_never_asks_redis(silent, limit, master):
+def test_what_the_master_key_asks_never_uses_redis(silent, limit, master):
     limit({"path": "/classes/*"})
     master.make("Game")
     assert silent.connections == []

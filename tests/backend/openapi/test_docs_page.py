@@ -161,7 +161,7 @@ def test_an_object_is_made_with_a_session(page, requests):
 @in_browser
 @stored
 @committed
-def test_wrong_keys_are_told(page):
+def test_wrong_keys_are_reported(page):
     page.goto("/api/docs")
     show(page, Application_id="test-app", Client_key="wrong-key")
     expect(page.get_by_role("status")).to_contain_text("a valid client key is required (code 262)")

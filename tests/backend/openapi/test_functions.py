@@ -121,7 +121,7 @@ def test_the_docstring_is_shown(client):
     assert operation["description"] == "What is paid is never paid back."
 
 
-def test_a_function_is_told_to_whom_it_would_answer(client, master, reader):
+def test_a_function_is_shown_to_whom_it_would_answer(client, master, reader):
     ann, ben = sign_up("ann"), sign_up("ben")
     make_role(master, "Editors", [ben])
     event = {

@@ -51,7 +51,7 @@ def test_every_operation_describes_its_own_response(master):
     assert vague == []
 
 
-def test_classes_with_names_of_components_are_told_apart(master):
+def test_classes_with_names_of_components_are_distinguished(master):
     names = (
         *("User", "Session", "OwnUser", "DateValue", "ErrorAnswer"),
         *("Project", "ProjectCreate", "project"),

@@ -33,20 +33,20 @@ def people(master):
     return ann, ben, eve
 
 
-def test_a_class_is_told_to_whom_it_lets_in(master, reader, client, people):
+def test_a_class_is_shown_to_whom_it_lets_in(master, reader, client, people):
     ann, ben, eve = people
     permit(master, "Plans", find={ann.user_id: True, "role:Editors": True})
     assert all("Plans" in text(caller) for caller in (master, reader, ann, ben))
     assert all("Plans" not in text(caller) for caller in (client, eve))
 
 
-def test_a_class_for_users_is_told_to_users(master, client, people):
+def test_a_class_for_users_is_shown_to_users(master, client, people):
     permit(master, "Members", find={"requiresAuthentication": True})
     assert "Members" in text(people[2])
     assert "Members" not in text(client)
 
 
-def test_a_class_that_opens_by_its_objects_is_told_to_users(master, client, people):
+def test_a_class_that_opens_by_its_objects_is_shown_to_users(master, client, people):
     fields = {"owner": {"type": "Pointer", "targetClass": "_User"}}
     permit(master, "Diary", fields, get={"pointerFields": ["owner"]})
     assert "Diary" in text(people[0])
@@ -64,7 +64,7 @@ def test_only_what_the_caller_may_do_is_offered(master, client):
     assert {"get", "put", "delete"} <= set(paths["/classes/Notes/{objectId}"])
 
 
-def test_a_class_that_nobody_may_use_is_told_to_the_master_keys_alone(
+def test_a_class_that_no_one_may_use_is_shown_to_the_master_keys_alone(
     master, reader, client, people
 ):
     permit(master, "Vault", addField=EVERYBODY)
@@ -96,7 +96,7 @@ def test_a_default_value_doesn_t_name_a_class_that_the_caller_may_not_know(maste
     assert "Vault" not in text(client)
 
 
-def test_protected_fields_are_told_to_those_who_see_them(master, reader, client, people):
+def test_protected_fields_are_shown_to_those_who_see_them(master, reader, client, people):
     ann, ben, eve = people
     fields = {"word": {"type": "String"}, "salary": {"type": "Number", "required": True}}
     protected = {"*": ["salary"], "role:Editors": [], ann.user_id: []}
@@ -106,7 +106,7 @@ def test_protected_fields_are_told_to_those_who_see_them(master, reader, client,
     assert "word" in schema(document(client), "Staff")["properties"]
 
 
-def test_a_field_that_only_named_users_see_isn_t_told(master, people):
+def test_a_field_that_only_named_users_see_isn_t_reported(master, people):
     fields = {
         "owner": {"type": "Pointer", "targetClass": "_User"},
         "secret": {"type": "String"},
@@ -131,7 +131,7 @@ def test_of_routes_for_the_master_key_clients_learn_that_they_are_there(client, 
     assert {"ClassSchema", "LogInAsForm", "AggregateResults"} <= hidden
 
 
-def test_the_services_own_classes_are_told_to_the_master_keys_alone(master, client):
+def test_the_services_own_classes_are_shown_to_the_master_keys_alone(master, client):
     master.post("/schemas/_JobStatus", {})
     assert "_JobStatus" in text(master)
     assert "_JobStatus" not in text(client)
@@ -153,7 +153,7 @@ def test_a_session_that_has_ended_gets_nothing(people):
     assert ann.get("/openapi.json").error == (400, 209)
 
 
-def test_it_can_be_asked_for_in_a_batch(client):
+def test_it_can_be_requested_in_a_batch(client):
     body = {"requests": [{"method": "GET", "path": "/api/openapi.json"}]}
     (reply,) = client.post("/batch", body).json
     assert reply["success"] == document(client)

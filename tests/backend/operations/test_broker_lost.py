@@ -102,7 +102,7 @@ def working(role: str, environment: dict[str, str]) -> Iterator[subprocess.Popen
 @pytest.mark.slow
 @pytest.mark.parametrize("role", ["worker", "chain"])
 @pytest.mark.parametrize("message", [0, 20, 23, 26, 30, 37])
-def test_a_worker_without_its_broker_ends_when_it_is_told(engines, role, message):
+def test_a_worker_without_its_broker_ends_on_request(engines, role, message):
     with (
         closing(Relay(urlsplit(engines["REDIS_URL"]).path, message)) as redis,
         working(role, engines | {"REDIS_URL": redis.url}) as process,

@@ -86,7 +86,7 @@ def test_lines_of_several_processes_are_never_torn_apart() -> None:
     assert set(lines) == {"a" * 150, "b" * 150, "c" * 150}
 
 
-def test_a_log_that_nobody_reads_any_more_stops_nothing() -> None:
+def test_a_log_that_no_one_reads_any_more_stops_nothing() -> None:
     code = (
         "import os\n"
         "from backend.logs import lines as log_lines\n"

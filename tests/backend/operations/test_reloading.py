@@ -113,7 +113,7 @@ def test_an_application_that_does_not_start_replaces_nothing(start: Start, tmp_p
     done = run_manage("reload", DATA_DIR=service.data)
     assert done.returncode == 1
     assert "CLOUD_MODULES: own can't be loaded" in done.stderr
-    assert "The present one goes on." in done.stderr
+    assert "The present one continues." in done.stderr
     service.wait_for_line("the new application doesn't start")
     assert service.child("backend.serve") == before
     assert service.get("/ready").status_code == 200
@@ -223,7 +223,7 @@ def test_code_that_cannot_be_imported_replaces_nothing(
     done = run_manage("reload", DATA_DIR=service.data)
     assert (done.returncode, done.stdout) == (1, "")
     assert f"{name} can't be loaded: ModuleNotFoundError" in done.stderr
-    assert "The present one goes on." in done.stderr
+    assert "The present one continues." in done.stderr
     assert applications(service) == {before}
     until(lambda: is_whole(service), PATIENCE)
 
@@ -240,7 +240,7 @@ def test_a_role_that_does_not_start_replaces_nothing(
         done = run_manage("reload", DATA_DIR=service.data)
         assert (done.returncode, done.stdout) == (1, "")
         assert "The role realtime doesn't start (status 1)" in done.stderr
-        assert "The present one goes on." in done.stderr
+        assert "The present one continues." in done.stderr
         until(lambda: applications(service) == {before}, PATIENCE)
         load.seconds_to_recover()
     assert {*load.answers} == {200, 201}

@@ -32,7 +32,7 @@ def restarted(name: str, *, is_failing: bool = False, ago: float = 60) -> Restar
 
 
 def messages(level: str) -> list[str]:
-    return [process.said for process in processes.restarts() if process.level == level]
+    return [process.text for process in processes.restarts() if process.level == level]
 
 
 def test_what_fails_again_and_again_is_named_and_does_not_change_the_status(reports: Path) -> None:
@@ -71,7 +71,7 @@ def test_a_damaged_report_is_left_out(reports: Path, content: str) -> None:
     assert [item.name for item in restart_report.read(reports)] == ["web"]
 
 
-def test_what_is_no_report_keeps_nobody_from_starting(reports: Path) -> None:
+def test_what_is_no_report_keeps_no_one_from_starting(reports: Path) -> None:
     (reports / "zzz.json").mkdir()
     restart_report.clear(reports)
     assert restart_report.read(reports) == []

@@ -38,7 +38,7 @@ def test_five_ends_within_a_minute_are_failing_until_a_minute_has_passed() -> No
     assert restarts.died() == 0.0
 
 
-def test_what_was_repaired_begins_anew() -> None:
+def test_what_was_repaired_restarts() -> None:
     restarts = Restarts(Clock())
     for _ in range(FAILING):
         restarts.died()

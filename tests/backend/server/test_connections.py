@@ -83,7 +83,7 @@ def test_room_is_made_by_the_busiest_network_and_its_longest_idle_connections() 
     assert len(connections) == 30
 
 
-def test_a_flood_never_exceeds_the_limit_and_drops_nobody_twice() -> None:
+def test_a_flood_never_exceeds_the_limit_and_drops_no_one_twice() -> None:
     connections = Connections(Limits(max_connections=100, max_per_address=1000))
     peers = [Peer("flood", idle_since=float(number)) for number in range(500)]
     for peer in peers:

@@ -62,7 +62,7 @@ def test_the_master_key_in_the_body_counts_once_it_was_seen(position: str) -> No
     assert send(b"wrong") == (413, 116)
 
 
-def test_a_key_in_the_body_does_not_count_beside_one_in_a_header() -> None:
+def test_a_key_in_the_body_does_not_count_with_one_in_a_header() -> None:
     body = b'{"_ApplicationId": "test-app", "_MasterKey": "test-master-key", "text": "'
     reply = Api(CLIENT).call("POST", "/classes/Large", raw=body + b"x" * 2 * MEGABYTE + b'"}')
     assert reply.error == (413, 116)

@@ -46,7 +46,7 @@ def test_what_no_table_holds_is_no_time(time: int) -> None:
 
 
 @given(st.integers(1, 2**63 - 1))
-def test_each_other_time_is_a_date_that_everybody_can_hold(time: int) -> None:
+def test_each_other_time_is_a_date_that_everyone_can_hold(time: int) -> None:
     text = wire_time(time)
     assert text is not None
     date = datetime.fromisoformat(text)

@@ -42,7 +42,7 @@ def test_the_order_of_keys_and_the_name_of_the_contract_do_not_count() -> None:
     assert not compare(stored(other), [row(1)])
 
 
-def test_what_is_missing_superfluous_and_different_is_told() -> None:
+def test_what_is_missing_superfluous_and_different_is_reported() -> None:
     orphan = msgspec.structs.replace(row(3), block_hash="0xother")
     differences = compare(
         stored(row(1), row(2, args="{}"), orphan), [row(1), row(2), row(3), row(4)]

@@ -283,7 +283,7 @@ def test_what_is_no_hexadecimal_digit_can_be_stored_too() -> None:
 # -- Anonymous events -----------------------------------------------------------------------------
 
 
-def test_an_anonymous_event_is_told_by_the_number_of_its_topics() -> None:
+def test_an_anonymous_event_is_reported_by_the_number_of_its_topics() -> None:
     abi = [
         event("One", "address indexed who", "uint8 n", anonymous=True),
         event("Two", "uint8 indexed a", "uint8 indexed b", anonymous=True),

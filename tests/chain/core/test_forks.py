@@ -101,7 +101,7 @@ def test_nothing_below_the_floor_is_asked_about() -> None:
     assert min(observed) == 10
 
 
-def test_blocks_that_are_not_known_are_not_asked_about() -> None:
+def test_blocks_that_are_not_known_are_not_requested_about() -> None:
     existing = {0: "a", 10: "b", 20: "c", 21: "d"}
 
     def ours(first: int, last: int) -> dict[int, str]:

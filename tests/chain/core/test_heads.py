@@ -217,7 +217,7 @@ def test_a_quiet_network_is_polled_less_and_less_often() -> None:
     assert pauses == [4.0, 4.0, 8.0, 16.0, 30.0, 30.0]
 
 
-def test_announcements_without_new_blocks_soon_wake_nobody(network: Network) -> None:
+def test_announcements_without_new_blocks_soon_wake_no_one(network: Network) -> None:
     network.prove()
     woken = [network.announce() for _ in range(100)]
     assert 0 < sum(woken) < 10

@@ -104,7 +104,7 @@ def test_answers_become_some_thousand_logs(density: float) -> None:
     assert logs >= FEW / 2 - density or ranges.width == WIDEST
 
 
-def test_empty_blocks_are_soon_asked_for_by_the_hundred_thousand() -> None:
+def test_empty_blocks_are_soon_requested_by_the_hundred_thousand() -> None:
     ranges = Ranges()
     for _ in range(4):
         ask(ranges, WIDEST)

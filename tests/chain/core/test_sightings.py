@@ -33,7 +33,7 @@ def test_two_misses_half_a_minute_apart_let_the_nonce_decide() -> None:
     assert is_passed(twice, 8)
 
 
-def test_one_whose_account_nobody_has_told_is_never_judged() -> None:
+def test_one_whose_account_no_one_has_told_is_never_judged() -> None:
     unknown = after_asking(after_asking(Sighting(), None, 0), None, 60_000)
     assert not is_to_be_judged(unknown, 60_000)
 

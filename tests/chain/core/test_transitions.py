@@ -149,7 +149,9 @@ def test_a_new_block_with_it_ends_it(status: str, state: str) -> None:
     ("failures", "pause"),
     [(1, 1_000), (2, 2_000), (3, 4_000), (5, 16_000), (6, 30_000), (100, 30_000)],
 )
-def test_a_node_that_fails_is_asked_again_after_1_to_30_seconds(failures: int, pause: int) -> None:
+def test_a_node_that_fails_is_queried_again_after_1_to_30_seconds(
+    failures: int, pause: int
+) -> None:
     assert pause_after(failures) == pause
 
 

@@ -143,7 +143,7 @@ def test_of_three_the_one_that_is_alone_is_left_out(three: list[Proxy], node: No
     assert providers["third"].paused_until is not None
 
 
-def test_a_provider_against_the_majority_is_not_asked_on(three: list[Proxy], node: Node) -> None:
+def test_a_provider_against_the_majority_is_not_queried_on(three: list[Proxy], node: Node) -> None:
     node.mine(8)
     lie(three[0], 5)
     name, height = compared(1, 8)

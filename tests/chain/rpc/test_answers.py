@@ -112,7 +112,7 @@ def test_a_small_question_has_a_small_answer(method: str) -> None:
         Endpoint(url, timeout=10).call((method, ()))
 
 
-def test_logs_of_a_range_that_are_too_many_are_asked_for_in_smaller_ones() -> None:
+def test_logs_of_a_range_that_are_too_many_are_requested_in_smaller_ones() -> None:
     with served(Liar("eth_getLogs", 17)) as url:
         node = HttpNode(1, "liar", Endpoint(url, timeout=10))
         with pytest.raises(RangeTooLarge) as refused:

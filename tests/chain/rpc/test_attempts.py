@@ -60,7 +60,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS.keys())
-def test_another_provider_is_asked_when_one_fails(pair: list[Proxy], fault) -> None:
+def test_another_provider_is_queried_when_one_fails(pair: list[Proxy], fault) -> None:
     pair[0].on_request(fault)
     assert rpc.attempt(ID, head) == "second"
     assert pair[0].requests == 1
@@ -84,7 +84,7 @@ def test_a_batch_that_is_not_whole_is_asked_of_another_provider(pair: list[Proxy
     assert all(answer[1])
 
 
-def test_answers_in_another_order_are_told_apart(pair: list[Proxy], node: Node) -> None:
+def test_answers_in_another_order_are_distinguished(pair: list[Proxy], node: Node) -> None:
     node.mine(3)
     pair[0].on_reply(faults.backwards())
     answer = rpc.attempt(ID, lambda item: (item.provider, item.headers([0, 1, 2, 3])))
@@ -143,7 +143,7 @@ def test_what_is_no_failure_of_the_provider_comes_out(
     assert pair[1].requests == 0
 
 
-def test_a_single_provider_is_asked_again_after_a_moment(node: Node) -> None:
+def test_a_single_provider_is_queried_again_after_a_moment(node: Node) -> None:
     network()
     with proxied(node) as proxy:
         provider(proxy.url)
@@ -186,7 +186,7 @@ def test_a_dead_network_costs_the_others_nothing(node: Node) -> None:
         assert monotonic() - began < 2
 
 
-def test_a_pause_that_was_asked_for_is_kept(pair: list[Proxy]) -> None:
+def test_a_pause_that_was_requested_is_kept(pair: list[Proxy]) -> None:
     pair[0].on_request(faults.too_many_requests(retry_after=30), times=1)
     for _ in range(5):
         assert rpc.attempt(ID, head) == "second"
@@ -210,7 +210,7 @@ def test_a_short_pause_of_the_only_provider_is_waited_for(node: Node) -> None:
         assert rpc.attempt(ID, head) == "first"
 
 
-def test_a_short_pause_that_somebody_else_was_told_of_is_waited_for(node: Node) -> None:
+def test_a_short_pause_of_another_caller_is_waited_for(node: Node) -> None:
     network()
     with proxied(node) as proxy:
         provider(proxy.url)
@@ -239,7 +239,7 @@ def test_a_network_without_an_endpoint_is_unavailable() -> None:
     assert not pool._pools
 
 
-def test_the_public_endpoint_is_asked_if_there_is_no_other(node: Node, settings) -> None:
+def test_the_public_endpoint_is_queried_if_there_is_no_other(node: Node, settings) -> None:
     with proxied(node) as public, proxied(node) as own:
         network(rpc_endpoint=public.url)
         assert rpc.attempt(ID, head) == "public"
@@ -251,7 +251,7 @@ def test_the_public_endpoint_is_asked_if_there_is_no_other(node: Node, settings)
         assert public.requests == 0
 
 
-def test_an_endpoint_that_is_changed_is_asked_at_its_new_address(pair: list[Proxy]) -> None:
+def test_an_endpoint_that_is_changed_is_queried_at_its_new_address(pair: list[Proxy]) -> None:
     from chain.models import Provider
     from chain.rpc.endpoints import seal
 
@@ -328,7 +328,7 @@ def test_the_chain_id_is_requested_again_after_a_request_without_a_response(
     assert rpc.health(ID)[0].trouble == "answers for network 1, not for 31337"
 
 
-def test_servers_that_close_each_connection_are_not_asked_each_time(node: Node) -> None:
+def test_servers_that_close_each_connection_are_not_queried_each_time(node: Node) -> None:
     network()
     with proxied(node) as closing:
         provider(closing.url)
@@ -360,7 +360,7 @@ def test_a_provider_that_lags_is_left_out(pair: list[Proxy], node: Node) -> None
     assert providers["first"].trouble == "lags 15 blocks behind"
 
 
-def test_a_head_that_is_none_makes_nobody_lag(pair: list[Proxy]) -> None:
+def test_a_head_that_is_none_makes_no_one_lag(pair: list[Proxy]) -> None:
     pair[0].on(
         "eth_getBlockByNumber", faults.altered(lambda block: {**block, "number": "0x1" + "0" * 20})
     )
@@ -373,7 +373,7 @@ def test_a_head_that_is_none_makes_nobody_lag(pair: list[Proxy]) -> None:
     assert rpc.attempt(ID, step) == "second"
 
 
-def test_who_lags_is_asked_when_there_is_no_other(pair: list[Proxy], node: Node) -> None:
+def test_who_lags_is_queried_when_there_is_no_other(pair: list[Proxy], node: Node) -> None:
     rpc.attempt(ID, head)
     faults.stay_at(pair[0], int(node.rpc("eth_blockNumber"), 16))
     node.mine(20)
@@ -382,7 +382,7 @@ def test_who_lags_is_asked_when_there_is_no_other(pair: list[Proxy], node: Node)
     assert rpc.attempt(ID, head) == "first"
 
 
-def test_several_providers_are_asked_each_once(pair: list[Proxy]) -> None:
+def test_several_providers_are_queried_each_once(pair: list[Proxy]) -> None:
     assert sorted(rpc.ask_several(ID, head)) == ["first", "second"]
     pair[0].on_request(faults.server_error(500))
     assert rpc.ask_several(ID, head) == ["second"]

@@ -87,7 +87,7 @@ def test_the_size_of_a_batch_is_learned_from_refusals(
     assert proxy.requests == 6 // endpoint.batch_size
 
 
-def test_a_node_without_batches_is_asked_one_by_one(
+def test_a_node_without_batches_is_queried_one_by_one(
     proxy: Proxy, endpoint: Endpoint, http_node: HttpNode, node: Node
 ) -> None:
     node.mine(4)

@@ -69,7 +69,9 @@ def test_without_redis_a_process_keeps_to_its_share(name: str, settings) -> None
 
 
 @pytest.mark.django_db
-def test_a_provider_over_its_budget_is_left_to_rest_while_another_can_be_asked(node: Node) -> None:
+def test_a_provider_over_its_budget_is_left_to_rest_while_another_can_be_queried(
+    node: Node,
+) -> None:
     network()
     with proxied(node) as first, proxied(node) as second:
         provider(first.url, "first", requests_per_second=2)

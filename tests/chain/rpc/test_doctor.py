@@ -28,7 +28,7 @@ def stand_in(node: Node) -> Iterator[Callable[[], Proxy]]:
 
 
 def findings(check: Callable[[], Iterator[Finding]]) -> list[tuple[str, str]]:
-    return [(item.level, item.said) for item in check()]
+    return [(item.level, item.text) for item in check()]
 
 
 def test_a_network_whose_endpoints_answer_is_well(node: Node) -> None:
@@ -56,7 +56,7 @@ def test_endpoints_that_are_no_use_are_named(node: Node, stand_in: Callable[[], 
     assert results[2][1] == f"Local (31337): behind is {lag} blocks behind the others."
 
 
-def test_a_network_that_nobody_answers_for_is_a_failure() -> None:
+def test_a_network_that_no_one_answers_for_is_a_failure() -> None:
     network(name="Local")
     provider("http://127.0.0.1:9/", "gone")
     assert [level for level, _ in findings(doctor.networks)] == ["fail"]

@@ -170,7 +170,7 @@ def test_health_of_endpoints_without_a_row_is_known_to_all_processes(node: Node,
 
 
 @pytest.mark.django_db(transaction=True)
-def test_nobody_waits_for_the_lock_of_the_row(node: Node) -> None:
+def test_no_one_waits_for_the_lock_of_the_row(node: Node) -> None:
     network()
     provider(node.url)
     locked, done = threading.Event(), threading.Event()

@@ -106,7 +106,7 @@ def test_a_socket_that_says_nothing_is_opened_again(
     until(lambda: heads.count > before)
 
 
-def test_a_node_without_subscriptions_is_asked_now_and_then(
+def test_a_node_without_subscriptions_is_queried_now_and_then(
     proxy: Proxy, heads: Heads, listen
 ) -> None:
     error = {"code": -32601, "message": "method not found"}

@@ -88,7 +88,7 @@ def test_what_is_wrong_is_said_without_the_address(
     assert not Provider.objects.exists()
 
 
-def test_what_is_no_address_is_asked_for_nothing() -> None:
+def test_what_is_no_address_is_never_requested() -> None:
     with pytest.raises(CommandError, match="--url: expected an address") as raised:
         run("add", ID, "main", "--url", f"https://[{KEY}")
     assert KEY not in str(raised.value)

@@ -77,7 +77,7 @@ def test_behind_a_lie_the_account_goes_on_where_it_was(desk: Desk, proxy: Proxy)
 
 
 @pytest.mark.usefixtures("by_hand")
-def test_a_node_that_is_behind_sends_nobody_back(desk: Desk, proxy: Proxy) -> None:
+def test_a_node_that_is_behind_sends_no_one_back(desk: Desk, proxy: Proxy) -> None:
     SigningAccount.objects.update(next_nonce=None)
     proxy.on(COUNT, gives(hex(500)))
     desk.pay()

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 
 def findings() -> list[tuple[str, str]]:
-    return [(item.level, item.said) for item in (*signers(), *sent_transactions())]
+    return [(item.level, item.text) for item in (*signers(), *sent_transactions())]
 
 
 def test_a_signer_that_can_sign_and_pay_is_fine(desk: Desk) -> None:
@@ -33,7 +33,7 @@ def test_a_network_without_a_signer_is_no_trouble(desk: Desk) -> None:
         assert findings() == [("ok", "0 under way")]
 
 
-def test_a_keystore_that_others_can_read_is_told(desk: Desk, tmp_path: Path) -> None:
+def test_a_keystore_that_others_can_read_is_reported(desk: Desk, tmp_path: Path) -> None:
     path = tmp_path / "keystore.json"
     content = eth_account().Account.encrypt(desk.key, "secret", kdf="pbkdf2", iterations=1)
     path.write_text(json.dumps(content))
@@ -48,7 +48,7 @@ def test_a_keystore_that_others_can_read_is_told(desk: Desk, tmp_path: Path) -> 
         assert "wrong password" in findings()[0][1]
 
 
-def test_a_signing_service_in_clear_is_told(desk: Desk) -> None:
+def test_a_signing_service_in_clear_is_reported(desk: Desk) -> None:
     with with_settings(
         SIGNER_PRIVATE_KEY={}, SIGNER_URL={5: Hidden("http://u:secret@signer.example")}
     ):
@@ -56,7 +56,7 @@ def test_a_signing_service_in_clear_is_told(desk: Desk) -> None:
         assert "secret" not in findings()[0][1]
 
 
-def test_what_waits_long_or_is_lost_is_told(desk: Desk) -> None:
+def test_what_waits_long_or_is_lost_is_reported(desk: Desk) -> None:
     desk.pay()
     desk.let_pass(4000)
     assert any("1 transactions have been waiting" in message for _, message in findings())

@@ -148,7 +148,7 @@ def test_nonces_go_on_from_what_the_account_did_elsewhere(desk: Desk) -> None:
     assert SigningAccount.objects.get().next_nonce == 4
 
 
-def test_a_chain_that_was_begun_anew_takes_the_same_again(desk: Desk) -> None:
+def test_a_chain_that_was_restarted_takes_the_same_again(desk: Desk) -> None:
     desk.node.mined(desk.pay())
     desk.node.mine(100)
     desk.look_after(30)

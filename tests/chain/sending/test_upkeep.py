@@ -82,7 +82,7 @@ def test_a_process_that_is_killed_before_it_hands_over_loses_nothing(
     assert desk.used == 1
 
 
-def test_an_answer_that_gets_lost_is_asked_for_again(desk: Desk, proxy: Proxy) -> None:
+def test_an_answer_that_gets_lost_is_requested_again(desk: Desk, proxy: Proxy) -> None:
     def heard_and_lost(call: Call) -> None:
         call.forward()
         raise Dropped

@@ -63,7 +63,7 @@ def test_each_user_and_network_has_a_key_of_its_own(client, settings):
         assert row.custodian == "local"
 
 
-def test_keys_are_encrypted_and_encrypted_anew(client, settings):
+def test_keys_are_encrypted_and_encrypted_again(client, settings):
     ann = sign_up("ann")
     (wallet,) = custody.create_wallets(Owner(ann.user_id, "ann"))
     assert wallet.key is not None
@@ -146,7 +146,7 @@ def test_there_may_be_none_at_all(db, settings):
 # -- One behind an API ----------------------------------------------------------------------------
 
 
-def test_wallets_of_a_service_are_asked_for_and_kept(client, wallet_service):
+def test_wallets_of_a_service_are_requested_and_kept(client, wallet_service):
     _, answer = register("ann")
     assert answer["wallets"] == [
         {"id": wallet["id"], "network": wallet["network"], "address": address_of(wallet["address"])}
@@ -168,7 +168,7 @@ def test_wallets_of_a_service_are_asked_for_and_kept(client, wallet_service):
 
 @pytest.mark.parametrize("fault", [500, 503, 429, "drop"])
 @pytest.mark.parametrize("remembers", ["same", "conflict"])
-def test_what_failed_halfway_is_asked_for_again_and_made_once(db, wallet_service, fault, remembers):
+def test_what_failed_halfway_is_requested_again_and_made_once(db, wallet_service, fault, remembers):
     wallet_service.remembers = remembers
     wallet_service.faults = [fault, fault]
     _, answer = register("ann")
@@ -307,7 +307,7 @@ def test_users_are_registered_there_with_the_same_passkey(client, delegated):
     assert identity[0]["user"]["objectId"] == answer["user"]["id"]
 
 
-def test_the_services_token_is_told_to_nobody(db, delegated):
+def test_the_services_token_is_shown_to_no_caller(db, delegated):
     options = register_init("ann")
     (token,) = delegated.invited
     assert token not in str(options)

@@ -30,7 +30,7 @@ def test_a_higher_percentage_only_adds_users(flag, user, one, other):
 
 
 @given(names, names)
-def test_nobody_is_within_none_and_everybody_within_all(flag, user):
+def test_no_one_is_within_none_and_everyone_within_all(flag, user):
     assert not is_within_rollout(Flag(flag, True, 0), user)
     assert is_within_rollout(Flag(flag, True, 100), user)
 

@@ -1,4 +1,4 @@
-"""Jobs in the admin: who sees them, who runs them, who changes their schedules."""
+"""Jobs in the admin: who sees them, who runs them, who changes their schedule_rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from django_celery_beat.models import PeriodicTask
 
 from functions import JobRequest, job
-from functions.jobs import records, schedules
+from functions.jobs import records, schedule_rows
 from functions.jobs.models import JobStatus
 from tests.objects.admin.staff import logged_in
 
@@ -26,7 +26,7 @@ def report() -> None:
     def report(request: JobRequest, days: int = 1) -> None:
         """Sum up <days>."""
 
-    schedules.synchronise()
+    schedule_rows.synchronise()
 
 
 def row() -> PeriodicTask:
@@ -73,7 +73,7 @@ def test_others_see_no_button_and_are_refused(group: str) -> None:
     assert client.post(f"{SCHEDULES}add/", form()).status_code == 403
     assert client.post(f"{SCHEDULES}{row().pk}/change/", form(schedule="60")).status_code == 403
     assert runs() == []
-    assert str(schedules.timing_of(row())) == "0 3 * * *"
+    assert str(schedule_rows.timing_of(row())) == "0 3 * * *"
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_runs_are_looked_at_and_never_changed() -> None:
 
 def test_other_tasks_of_beat_are_not_among_the_schedules() -> None:
     other = PeriodicTask(name="not-a-job", task="functions.tend_jobs")
-    schedules.set_timing(other, schedules.parse("60"))
+    schedule_rows.set_timing(other, schedule_rows.parse("60"))
     other.save()
     client = logged_in("Administrators")
     page = client.get(SCHEDULES).content.decode()
@@ -125,16 +125,16 @@ def test_a_schedule_is_changed_and_stays_as_staff_have_it() -> None:
     sent = form(schedule="30 4 * * * Europe/Berlin", params='{"days": 7}')
     sent.pop("enabled")
     assert client.post(f"{SCHEDULES}{row().pk}/change/", sent).status_code == 302
-    schedules.synchronise()
-    assert str(schedules.timing_of(row())) == "30 4 * * * Europe/Berlin"
-    assert (schedules.params_of(row()), row().enabled) == ({"days": 7}, False)
+    schedule_rows.synchronise()
+    assert str(schedule_rows.timing_of(row())) == "30 4 * * * Europe/Berlin"
+    assert (schedule_rows.params_of(row()), row().enabled) == ({"days": 7}, False)
 
 
 def test_a_schedule_is_added_and_removed() -> None:
     client = logged_in("Administrators")
     assert client.post(f"{SCHEDULES}add/", form(schedule="90")).status_code == 302
-    added = PeriodicTask.objects.exclude(name="job report").get(task=schedules.START_TASK)
-    assert str(schedules.timing_of(added)) == "90"
+    added = PeriodicTask.objects.exclude(name="job report").get(task=schedule_rows.START_TASK)
+    assert str(schedule_rows.timing_of(added)) == "90"
     assert client.post(f"{SCHEDULES}{added.pk}/delete/", {"post": "yes"}).status_code == 302
     assert not PeriodicTask.objects.filter(pk=added.pk).exists()
     # The code would make this one again.
@@ -155,4 +155,4 @@ def test_a_wrong_schedule_is_refused(fields: dict[str, str], text: str) -> None:
     answer = logged_in("Administrators").post(f"{SCHEDULES}add/", form(**fields))
     assert answer.status_code == 200
     assert text in answer.content.decode()
-    assert PeriodicTask.objects.filter(task=schedules.START_TASK).count() == 1
+    assert PeriodicTask.objects.filter(task=schedule_rows.START_TASK).count() == 1

@@ -10,7 +10,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from functions import JobRequest, job
-from functions.jobs import records, schedules
+from functions.jobs import records, schedule_rows
 from functions.jobs.models import JobStatus
 
 pytestmark = pytest.mark.django_db
@@ -51,7 +51,7 @@ def test_what_is_wrong_is_said(arguments: Any, text: str) -> None:
 
 def test_jobs_are_listed_with_schedules_and_last_runs() -> None:
     assert "report  [no schedule]  never run" in run("jobs")
-    schedules.synchronise()
+    schedule_rows.synchronise()
     made = run("run_job", "report", "--param", "days=3")
     held = records.claim(made)
     assert held is not None

@@ -58,7 +58,7 @@ def test_any_result_becomes_the_message() -> None:
     assert ended(begin("cloud_adds_up"))["message"] == '{"sum":3}'
 
 
-def test_an_exception_is_told_by_a_neutral_text_with_the_request_s_id() -> None:
+def test_an_exception_is_reported_by_a_neutral_text_with_the_request_s_id() -> None:
     run = ended(begin("cloud_breaks"))
     assert run["status"] == "failed"
     assert run["error"] == run["message"]
@@ -66,7 +66,7 @@ def test_an_exception_is_told_by_a_neutral_text_with_the_request_s_id() -> None:
     assert "s3cr3t" not in str(run)
 
 
-def test_an_error_for_clients_is_told_as_it_is() -> None:
+def test_an_error_for_clients_is_reported_as_it_is() -> None:
     run = ended(begin("cloud_refuses"))
     assert (run["status"], run["error"]) == ("failed", "The report is there already.")
 
@@ -188,7 +188,7 @@ def test_who_holds_a_run_no_longer_is_stopped() -> None:
 
 
 @pytest.mark.slow
-def test_workers_are_told_again_of_a_run_that_the_broker_has_lost() -> None:
+def test_workers_are_notified_again_of_a_run_that_the_broker_has_lost() -> None:
     lost = records.add("cloud_adds_up", {}, source="api", exclusive=True)
     assert lost is not None
     fetch(

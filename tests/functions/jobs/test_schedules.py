@@ -8,7 +8,7 @@ import pytest
 from django_celery_beat.models import PeriodicTask, PeriodicTasks
 
 from functions import JobRequest, job
-from functions.jobs import schedules
+from functions.jobs import schedule_rows
 from functions.runtime.registry import registry
 from functions.runtime.timetables import Cron, Every, Once, parse
 from tests.rest import Api
@@ -36,7 +36,7 @@ def declared(schedule: float | str | None, name: str = "nightly") -> None:
     @job(name, schedule=schedule)
     def body(request: JobRequest) -> None: ...
 
-    schedules.synchronise()
+    schedule_rows.synchronise()
 
 
 def row(name: str = "nightly") -> PeriodicTask:
@@ -49,9 +49,9 @@ class TestOfCode:
     def test_a_job_that_says_when_gets_a_row_that_beat_goes_by(self) -> None:
         declared("0 3 * * mon")
         made = row()
-        assert schedules.timing_of(made) == Cron("0", "3", day_of_week="mon")
+        assert schedule_rows.timing_of(made) == Cron("0", "3", day_of_week="mon")
         assert (made.task, made.enabled) == ("functions.start_scheduled_job", True)
-        assert schedules.job_of(made) == "nightly"
+        assert schedule_rows.job_of(made) == "nightly"
         assert PeriodicTasks.last_change() is not None
 
     def test_deploying_the_same_code_again_changes_nothing(self) -> None:
@@ -59,33 +59,33 @@ class TestOfCode:
         before = row().date_changed
         declared(300)
         assert row().date_changed == before
-        assert PeriodicTask.objects.filter(task=schedules.START_TASK).count() == 1
+        assert PeriodicTask.objects.filter(task=schedule_rows.START_TASK).count() == 1
 
-    def test_a_row_that_nobody_touched_follows_the_code(self) -> None:
+    def test_a_row_that_no_one_touched_follows_the_code(self) -> None:
         declared(300)
         declared("15 4 * * *")
-        assert schedules.timing_of(row()) == Cron("15", "4")
+        assert schedule_rows.timing_of(row()) == Cron("15", "4")
         declared(1.5)
-        assert schedules.timing_of(row()) == Every(1.5)
+        assert schedule_rows.timing_of(row()) == Every(1.5)
 
     def test_what_staff_have_changed_stays(self) -> None:
         declared(300)
         changed = row()
-        schedules.set_timing(changed, Cron("0", "6", timezone="Europe/Berlin"))
+        schedule_rows.set_timing(changed, Cron("0", "6", timezone="Europe/Berlin"))
         changed.enabled = False
         changed.save()
         declared(600)
-        assert str(schedules.timing_of(row())) == "0 6 * * * Europe/Berlin"
+        assert str(schedule_rows.timing_of(row())) == "0 6 * * * Europe/Berlin"
         assert not row().enabled
 
     def test_the_schedule_of_a_job_that_is_gone_is_off_until_it_is_back(self) -> None:
         declared(300)
         job_body = registry.jobs.pop("nightly")
-        schedules.synchronise()
+        schedule_rows.synchronise()
         assert not row().enabled
-        assert schedules.is_gone(row())
+        assert schedule_rows.is_gone(row())
         registry.jobs["nightly"] = job_body
-        schedules.synchronise()
+        schedule_rows.synchronise()
         assert row().enabled
 
     def test_one_that_staff_switched_off_stays_off_when_its_job_is_back(self) -> None:
@@ -94,9 +94,9 @@ class TestOfCode:
         changed.enabled = False
         changed.save()
         job_body = registry.jobs.pop("nightly")
-        schedules.synchronise()
+        schedule_rows.synchronise()
         registry.jobs["nightly"] = job_body
-        schedules.synchronise()
+        schedule_rows.synchronise()
         assert not row().enabled
 
     def test_a_job_without_a_schedule_has_no_row_any_more_that_runs(self) -> None:
@@ -106,9 +106,9 @@ class TestOfCode:
 
     def test_other_rows_of_beat_are_left_alone(self) -> None:
         other = PeriodicTask(name="job nightly of mine", task="other.task")
-        schedules.set_timing(other, Every(60))
+        schedule_rows.set_timing(other, Every(60))
         other.save()
-        schedules.synchronise()
+        schedule_rows.synchronise()
         assert PeriodicTask.objects.get(task="other.task").enabled
 
 
@@ -141,7 +141,7 @@ class TestOverRest:
         return next(item for item in results if item["objectId"] == object_id)
 
     def timing(self, object_id: str) -> Any:
-        return schedules.timing_of(PeriodicTask.objects.get(pk=object_id))
+        return schedule_rows.timing_of(PeriodicTask.objects.get(pk=object_id))
 
     def test_what_parse_dashboard_sends_comes_back(self, master: Api) -> None:
         made = self.make(master, params='{"days": 3}')
@@ -150,7 +150,7 @@ class TestOverRest:
             assert shown[name] == DAILY[name]
         assert shown["params"] == '{"days":3}'
         assert shown["schedule"] == "30 3 * * *"
-        assert schedules.params_of(PeriodicTask.objects.get(pk=made)) == {"days": 3}
+        assert schedule_rows.params_of(PeriodicTask.objects.get(pk=made)) == {"days": 3}
 
     @pytest.mark.parametrize(
         ("fields", "timing"),
@@ -205,7 +205,7 @@ class TestOverRest:
         assert not row("report").enabled
         body = {"job_schedule": {"enabled": True, "schedule": "0 5 * * *"}}
         assert master.put("/cloud_code/jobs/report", body).status == 200
-        assert (row("report").enabled, str(schedules.timing_of(row("report")))) == (
+        assert (row("report").enabled, str(schedule_rows.timing_of(row("report")))) == (
             True,
             "0 5 * * *",
         )

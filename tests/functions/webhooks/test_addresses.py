@@ -66,7 +66,7 @@ def test_a_name_that_leads_inside_is_refused_when_it_is_called(master: Api, url:
     assert reply.json["error"].endswith("its address is in a network that isn't called.")
 
 
-def test_a_name_that_nobody_knows_is_141(master: Api) -> None:
+def test_a_name_that_no_one_knows_is_141(master: Api) -> None:
     url = "https://nowhere.invalid/"
     master.post("/hooks/functions", {"functionName": "greet", "url": url})
     reply = master.post("/functions/greet")
@@ -102,7 +102,7 @@ def test_http_is_for_networks_of_one_s_own(settings: Any) -> None:
         client.post("http://93.184.216.34/", b"{}", {})
 
 
-def test_a_port_where_nobody_listens_is_141(master: Api, settings: Any) -> None:
+def test_a_port_where_no_one_listens_is_141(master: Api, settings: Any) -> None:
     settings.SERVICE = {**settings.SERVICE, "WEBHOOK_ALLOW_PRIVATE": ("127.0.0.0/8",)}
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

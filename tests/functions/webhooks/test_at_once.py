@@ -106,9 +106,7 @@ def test_of_two_who_declare_the_same_one_does(receiver: Receiver) -> None:
     assert master.get("/hooks/triggers").json == [hook]
 
 
-def test_a_class_without_webhooks_is_not_asked_about(
-    game: str, django_assert_num_queries: Any
-) -> None:
+def test_a_class_without_webhooks_causes_no_call(game: str, django_assert_num_queries: Any) -> None:
     assert class_hooks.handlers("Game", False) == {}
     with django_assert_num_queries(0):
         assert not triggers.has("Game", "before_save", "saved", "after_save")

@@ -224,7 +224,7 @@ def test_connections_are_used_again(master: Api, receiver: Receiver) -> None:
     assert len({item.connection for item in receiver.received}) == 1
 
 
-def test_a_connection_that_was_closed_is_made_anew(master: Api, receiver: Receiver) -> None:
+def test_a_connection_that_was_closed_is_made_again(master: Api, receiver: Receiver) -> None:
     declare(master, receiver.on("/greet", {"success": 1}, Connection="close"))
     for _ in range(2):
         assert master.post("/functions/greet").json == {"result": 1}

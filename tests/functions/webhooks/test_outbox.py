@@ -11,7 +11,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from backend.celery import app
-from functions.webhooks import outbox
+from functions.webhooks import deliveries
 from functions.webhooks.models import Delivery, Hook
 from tests.functions.webhooks.receiver import Receiver
 from tests.people import log_in, sign_up
@@ -35,7 +35,7 @@ def waiting() -> list[Delivery]:
 def deliver_all() -> None:
     """What workers do with all that is due."""
     for item in waiting():
-        outbox.deliver(item.id)
+        deliveries.deliver(item.id)
 
 
 def pass_time(seconds: float) -> None:
@@ -78,7 +78,7 @@ def test_any_answer_with_status_2xx_will_do(receiver: Receiver, body: bytes) -> 
     assert Delivery.objects.get().state == "delivered"
 
 
-def test_what_is_undone_is_never_told(receiver: Receiver) -> None:
+def test_what_is_undone_is_never_reported(receiver: Receiver) -> None:
     declare("Game", "afterSave", receiver.on("/", {"success": None}))
     requests = [
         {"method": "POST", "path": "/api/classes/Game", "body": {"n": 1}},
@@ -106,7 +106,7 @@ def test_a_failed_delivery_is_repeated_with_the_same_id_and_growing_pauses(
 ) -> None:
     declare("Game", "afterSave", receiver.on("/", {"error": "not now"}, status=500))
     master.make("Game")
-    for attempt, pause in enumerate(outbox.PAUSES, 1):
+    for attempt, pause in enumerate(deliveries.PAUSES, 1):
         deliver_all()
         (delivery,) = waiting()
         assert (delivery.attempts, delivery.last_error) == (attempt, "not now")
@@ -117,7 +117,7 @@ def test_a_failed_delivery_is_repeated_with_the_same_id_and_growing_pauses(
     receiver.on("/", {"success": 1})
     deliver_all()
     assert Delivery.objects.get().state == "delivered"
-    assert len(receiver.received) == outbox.ATTEMPTS
+    assert len(receiver.received) == deliveries.ATTEMPTS
     assert len({delivery.headers["webhook-id"] for delivery in receiver.received}) == 1
     assert len({delivery.raw for delivery in receiver.received}) == 1
 
@@ -125,15 +125,15 @@ def test_a_failed_delivery_is_repeated_with_the_same_id_and_growing_pauses(
 def test_it_is_given_up_in_the_end_and_kept(receiver: Receiver) -> None:
     declare("Game", "afterSave", receiver.on("/", {}, status=404))
     master.make("Game")
-    for _ in range(outbox.ATTEMPTS + 2):
+    for _ in range(deliveries.ATTEMPTS + 2):
         deliver_all()
         pass_time(100_000)
     (dead,) = Delivery.objects.all()
     assert dead.state == "dead"
     assert dead.last_error == "it answered with status 404"
-    assert len(receiver.received) == outbox.ATTEMPTS
+    assert len(receiver.received) == deliveries.ATTEMPTS
     receiver.on("/", {"success": 1})
-    assert outbox.again([dead.id]) == 1
+    assert deliveries.again([dead.id]) == 1
     deliver_all()
     assert Delivery.objects.get().state == "delivered"
     assert receiver.received[-1].headers["webhook-id"] == dead.key
@@ -189,7 +189,7 @@ def test_two_workers_send_it_once(receiver: Receiver) -> None:
     declare("Game", "afterSave", receiver.on("/", {"success": 1}))
     master.make("Game")
     (delivery,) = waiting()
-    at_once([lambda: outbox.deliver(delivery.id)] * 4)
+    at_once([lambda: deliveries.deliver(delivery.id)] * 4)
     assert len(receiver.received) == 1
 
 
@@ -199,8 +199,8 @@ def test_what_another_worker_is_taking_is_not_waited_for(receiver: Receiver) -> 
     (delivery,) = waiting()
     with transaction.atomic():
         Delivery.objects.select_for_update().get(id=delivery.id)
-        at_once([lambda: outbox.deliver(delivery.id)])
-        assert at_once([outbox.start_due]) == [0]
+        at_once([lambda: deliveries.deliver(delivery.id)])
+        assert at_once([deliveries.start_due]) == [0]
     assert receiver.received == []
 
 
@@ -208,10 +208,10 @@ def test_it_is_sent_again_if_a_worker_dies_while_it_sends(receiver: Receiver) ->
     declare("Game", "afterSave", receiver.on("/", {"success": 1}))
     master.make("Game")
     (delivery,) = waiting()
-    assert outbox._take(delivery.id) is not None  # and never comes back
-    assert outbox.start_due() == 0
+    assert deliveries._take(delivery.id) is not None  # and never comes back
+    assert deliveries.start_due() == 0
     pass_time(100)
-    assert outbox.start_due() == 1
+    assert deliveries.start_due() == 1
     deliver_all()
     assert len(receiver.received) == 1
     assert Delivery.objects.get().state == "delivered"
@@ -220,7 +220,7 @@ def test_it_is_sent_again_if_a_worker_dies_while_it_sends(receiver: Receiver) ->
 def test_a_worker_that_dies_at_the_last_attempt_leaves_it_given_up(receiver: Receiver) -> None:
     declare("Game", "afterSave", receiver.on("/", {"success": 1}))
     master.make("Game")
-    Delivery.objects.update(attempts=outbox.ATTEMPTS)
+    Delivery.objects.update(attempts=deliveries.ATTEMPTS)
     deliver_all()
     assert Delivery.objects.get().state == "dead"
 
@@ -231,9 +231,9 @@ def test_old_deliveries_are_removed(receiver: Receiver) -> None:
     deliver_all()
     master.make("Game")
     pass_time(6 * 86_400)
-    assert outbox.forget_old() == 0
+    assert deliveries.forget_old() == 0
     pass_time(2 * 86_400)
-    assert outbox.forget_old() == 1
+    assert deliveries.forget_old() == 1
     assert [row.state for row in Delivery.objects.all()] == ["pending"]
 
 

@@ -26,7 +26,9 @@ def echo(item: Received) -> Any:
 # -- Saving ---------------------------------------------------------------------------------------
 
 
-def test_before_save_is_told_the_object_and_what_it_was(master: Api, receiver: Receiver) -> None:
+def test_before_save_is_reported_the_object_and_what_it_was(
+    master: Api, receiver: Receiver
+) -> None:
     declare(master, "Game", "beforeSave", receiver.on("/", {"success": {}}))
     game = master.make("Game", name="chess", at=DATE)
     master.put(f"/classes/Game/{game}", {"name": "go", "n": {"__op": "Increment", "amount": 2}})
@@ -150,7 +152,9 @@ def test_passwords_and_proofs_are_not_told(master: Api, receiver: Receiver) -> N
 # -- Finding --------------------------------------------------------------------------------------
 
 
-def test_before_find_is_told_the_question_and_narrows_it(master: Api, receiver: Receiver) -> None:
+def test_before_find_is_reported_the_question_and_narrows_it(
+    master: Api, receiver: Receiver
+) -> None:
     for n in range(4):
         master.make("Game", n=n, public=n % 2 == 0)
     declare(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import redis
 
-from functions.webhooks import outbox
+from functions.webhooks import deliveries
 from functions.webhooks.models import Delivery
 from tests.functions.jobs.processes import Processes, until
 from tests.functions.webhooks.receiver import Received, Receiver
@@ -50,7 +50,7 @@ def test_a_delivery_outlives_a_worker_that_is_killed(
     assert (delivery.state, delivery.attempts) == ("pending", 1)
     pass_time(100)
     processes.start("worker")
-    assert outbox.start_due() == 1
+    assert deliveries.start_due() == 1
     until(lambda: Delivery.objects.get().state == "delivered")
     first, second = receiver.received
     assert first.headers["webhook-id"] == second.headers["webhook-id"]

@@ -28,14 +28,16 @@ cases = pytest.mark.parametrize(("acl", "readers", "writers"), LISTS.values(), i
 
 
 @cases
-def test_an_object_is_met_by_its_readers_on_every_way_and_by_nobody_else(acl, readers, writers):
+def test_an_object_is_met_by_its_readers_on_every_way_and_by_no_other_caller(acl, readers, writers):
     place = Place(**({} if acl is None else {"ACL": acl}))
     for way in place.ways():
         assert {name for name, p in CALLERS.items() if way.meets(p)} == readers, way.name
 
 
 @cases
-def test_an_object_is_changed_and_deleted_by_its_writers_and_by_nobody_else(acl, readers, writers):
+def test_an_object_is_changed_and_deleted_by_its_writers_and_by_no_other_caller(
+    acl, readers, writers
+):
     for name, principal in CALLERS.items():
         doc = Place(**({} if acl is None else {"ACL": acl})).doc
         expected = "yes" if name in writers | {"master"} else "not found"
@@ -68,7 +70,7 @@ def test_a_writer_may_give_the_object_away():
     assert [obj["objectId"] for obj in find(CALLERS["member"], "Doc")] == [doc]
 
 
-def test_a_user_id_that_looks_like_a_role_or_like_everybody_opens_nothing():
+def test_a_user_id_that_looks_like_a_role_or_like_everyone_opens_nothing():
     Place(ACL={"role:Team": BOTH})
     for user_id in ("role:Team", "*", "role"):
         principal = type(OWNER)(OWNER.authority, user_id=user_id)

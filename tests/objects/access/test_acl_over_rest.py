@@ -19,7 +19,7 @@ def place(acl):
 
 
 @cases
-def test_an_object_is_met_by_its_readers_on_every_way_and_by_nobody_else(
+def test_an_object_is_met_by_its_readers_on_every_way_and_by_no_other_caller(
     people, acl, readers, writers
 ):
     for way in place(acl).ways():
@@ -37,7 +37,7 @@ def test_batches_and_overridden_methods_meet_it_no_more(people, acl, send):
 
 
 @cases
-def test_an_object_is_changed_and_deleted_by_its_writers_and_by_nobody_else(
+def test_an_object_is_changed_and_deleted_by_its_writers_and_by_no_other_caller(
     people, acl, readers, writers
 ):
     for send, name in product(TRANSPORTS, NAMES):

@@ -117,7 +117,7 @@ MORE = [pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 12)]
 
 
 @pytest.mark.parametrize("seed", [1, *MORE])
-def test_what_is_told_is_what_searches_show(people, realtime, seed):
+def test_what_is_reported_is_what_searches_show(people, realtime, seed):
     chance = random.Random(seed)
     master = people["master"]
     docs = [master.make("Doc", **random_fields(chance)) for _ in range(3)]

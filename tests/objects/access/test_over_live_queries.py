@@ -227,7 +227,7 @@ def test_people(callers, people):
         assert "r:" not in str(messages)
 
 
-def test_addresses_of_accounts_that_everybody_may_read(callers, people):
+def test_addresses_of_accounts_that_everyone_may_read(callers, people):
     master = people["master"]
     open_to_all = {"*": {"read": True}, OWNER_ID: {"read": True, "write": True}}
     body = {"ACL": open_to_all, "email": "o@example.org", "name": "owner"}

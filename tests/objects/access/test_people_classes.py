@@ -77,7 +77,7 @@ def test_address_and_proofs_of_a_user_are_shown_to_the_user_and_the_master_key(
         {"order": "-authData.anonymous.id"},
     ],
 )
-def test_nobody_asks_by_address_or_proof_but_the_master_key(account, route, params):
+def test_no_one_asks_by_address_or_proof_but_the_master_key(account, route, params):
     inner = {"user": {"$inQuery": {"className": "_User", **params, "limit": 1}}}
     for send, name in product(TRANSPORTS, sorted(NOT_MASTERS)):
         assert outcome_over_rest(send(account[name], "GET", route, params)) == NO

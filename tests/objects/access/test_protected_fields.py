@@ -41,7 +41,7 @@ def protect(protected, class_name="Doc"):
 
 
 @groups
-def test_a_protected_field_is_shown_to_nobody_on_any_way(docs, protected, own, other):
+def test_a_protected_field_is_shown_to_no_one_on_any_way(docs, protected, own, other):
     refs = {which: make("Ref", to=pointer("Doc", doc)) for which, doc in docs.items()}
     to_docs = [pointer("Doc", doc) for doc in docs.values()]
     make("Holder", docs={"__op": "AddRelation", "objects": to_docs})

@@ -57,7 +57,7 @@ def test_the_public_sees_less(world):
     _, readable, writable, _ = world
     client = acting(logged_in(VIEWERS), public="1")
     page = client.get(GAME).text
-    assert "everybody who isn" in page
+    assert "callers who aren" in page
     assert readable in page
     assert writable not in page
 
@@ -76,7 +76,7 @@ def test_protected_fields_and_class_permissions_hold(world):
     assert "Permission denied" in client.get(GAME).text
 
 
-def test_nothing_is_written_unless_asked(world):
+def test_nothing_is_written_unless_requested(world):
     ann, _, writable, _ = world
     client = acting(logged_in(), ann.user_id)
     assert 'name="updatedAt"' not in client.get(at(writable)).text
@@ -141,7 +141,7 @@ def test_a_user_who_is_gone_is_left(world):
 
 
 @pytest.mark.parametrize("user_id", ["", "missing123", "<b>", "*"])
-def test_nobody_else_can_be_chosen(world, user_id):
+def test_no_other_caller_can_be_chosen(world, user_id):
     page = logged_in().post(ACT, {"user": user_id, "next": GAME})
     assert page.status_code in (302, 404)
     if page.status_code == 404:

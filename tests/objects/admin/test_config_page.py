@@ -144,7 +144,7 @@ def test_a_parameter_is_deleted_once_that_is_confirmed():
     assert staff.get(of("a")).status_code == 404
 
 
-def test_what_somebody_else_has_changed_meanwhile_is_not_overwritten():
+def test_what_another_user_has_changed_meanwhile_is_not_overwritten():
     save(a=1)
     staff = logged_in()
     old = version_shown(staff, "a")
@@ -152,7 +152,7 @@ def test_what_somebody_else_has_changed_meanwhile_is_not_overwritten():
     value = {"seen": old, "kind": "number", "value.number": "3"}
     answer = staff.post(of("a"), value)
     assert answer.status_code == 409
-    assert "Somebody has changed this parameter" in answer.text
+    assert "This parameter has changed" in answer.text
     assert answer.context["stored"] == "2"
     assert answer.context["form"].text == "3"
     assert config()["params"] == {"a": 2}
@@ -260,7 +260,7 @@ def test_a_viewer_reads_and_changes_nothing():
         ([], (403, 403, 403)),
     ],
 )
-def test_each_permission_is_asked_for(held, status):
+def test_each_permission_is_requested(held, status):
     save(a=1, b=2)
     user = User.objects.create_user("custom", is_staff=True)
     for name in held:
@@ -341,7 +341,7 @@ def test_parameters_are_added_changed_and_deleted_in_a_browser(page):
     page.get_by_role("textbox", name="Date").fill("2031-01-31T12:30")
     save(since=None)
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_role("alert")).to_contain_text("Somebody has changed this parameter")
+    expect(page.get_by_role("alert")).to_contain_text("This parameter has changed")
     look(page, "config_conflict")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("Saved: since.")).to_be_visible()

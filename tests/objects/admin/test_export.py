@@ -92,7 +92,7 @@ def test_an_empty_class_is_an_empty_file(staff):
 @pytest.mark.parametrize(
     "params", [{"where": "{"}, {"where": '{"a": {"$b": 1}}'}, {"order": "tags"}]
 )
-def test_a_question_that_is_none_is_told_before_anything_is_sent(staff, params):
+def test_a_question_that_is_none_is_reported_before_anything_is_sent(staff, params):
     answer = staff.get(f"{GAME}export.csv", params)
     assert answer.status_code == 400
     assert not answer.streaming

@@ -272,7 +272,7 @@ def test_an_empty_text_is_sent_where_that_is_wanted_and_null_where_something_is_
         ({"more": "[" * 2000}, "more"),
     ],
 )
-def test_what_is_no_number_date_or_json_is_said_beside_it_and_nothing_is_called(value, at):
+def test_what_is_no_number_date_or_json_is_shown_at_it_and_nothing_is_called(value, at):
     function("everything")(everything)
     answer = call(logged_in(), "everything", **value)
     assert answer.status_code == 400
@@ -498,7 +498,7 @@ def test_a_viewer_sees_functions_and_may_not_call_them():
     [([], (403, 403)), (["view_function"], (200, 403)), (["call_function"], (403, 403)),
      (["view_function", "call_function"], (200, 200))],
 )  # fmt: skip
-def test_each_permission_is_asked_for(held, status, who):
+def test_each_permission_is_requested(held, status, who):
     user = User.objects.create_user("custom", is_staff=True)
     for name in held:
         user.user_permissions.add(Permission.objects.get(codename=name))

@@ -150,7 +150,7 @@ def test_two_who_edit_the_same_object(page, full):
     other.get_by_role("button", name="Save").click()
     expect(other.get_by_text("Saved: title.")).to_be_visible()
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_role("alert")).to_contain_text("Somebody has changed this object")
+    expect(page.get_by_role("alert")).to_contain_text("This object has changed")
     expect(page.get_by_role("alert")).to_contain_text("theirs")
     look(page, "conflict")
     assert stored_object(full)["title"] == "theirs"
@@ -186,7 +186,7 @@ def test_browsing_as_a_user_is_plain_to_see(page, ann, full):
     expect(page.get_by_role("status")).to_contain_text("You browse as ann")
     expect(page.get_by_text(hidden)).to_have_count(0)
     look(page, "acting")
-    page.get_by_role("button", name="Browse as staff again").click()
+    page.get_by_role("button", name="Return to your own rights").click()
     expect(page.get_by_label(f"Select {hidden}")).to_have_count(1)
 
 

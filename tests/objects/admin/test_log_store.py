@@ -68,7 +68,7 @@ def test_no_secret_gets_into_the_store(log_store_redis):
 
 
 @pytest.mark.django_db
-def test_a_failure_is_found_with_its_trace_by_the_id_that_the_client_was_told(log_store_redis):
+def test_a_failure_is_found_with_its_trace_by_the_id_that_the_client_received(log_store_redis):
     master = Api(MASTER)
     master.make("Broken")
     with connection.cursor() as cursor:
@@ -84,7 +84,7 @@ def test_a_failure_is_found_with_its_trace_by_the_id_that_the_client_was_told(lo
     assert "Traceback" in str(failure["exception"])
 
 
-def test_what_is_asked_for(log_store_redis):
+def test_what_is_requested(log_store_redis):
     setup.configure("DEBUG", "json", "test")
     log = setup.get_logger("test")
     log.debug("a", request_id="1" * 32, path="/api/classes/Room")

@@ -147,9 +147,7 @@ def test_what_is_emptied_is_deleted_and_an_empty_text_is_a_text(staff):
         ("area", "[[0, 0]]", "not a valid Polygon"),
     ],
 )
-def test_what_isn_t_a_value_is_said_beside_its_input_and_stays_there(
-    staff, name, entered, complaint
-):
+def test_what_isn_t_a_value_is_shown_at_its_input_and_stays_there(staff, name, entered, complaint):
     object_id = make(title="a")
     form = filled(staff, at(object_id)) | {f"f.{name}": entered, "f.title": "new"}
     if name == "place":
@@ -170,7 +168,7 @@ def test_what_the_door_refuses_is_said_on_top(staff):
     assert "error 142" in page.text
 
 
-def test_files_of_refused_types_are_said_beside_their_input(staff):
+def test_files_of_refused_types_are_shown_at_their_input(staff):
     object_id = make()
     form = filled(staff, at(object_id))
     form["f.picture"] = SimpleUploadedFile("a.html", b"<script>alert(1)</script>", "text/html")
@@ -224,7 +222,7 @@ def test_who_saves_an_outdated_form_is_shown_both_and_overwrites_only_by_saving_
     service.update(MASTER, "Game", object_id, {"title": "theirs"})
     page = staff.post(at(object_id, tail), form)
     assert page.status_code == 409
-    assert "Somebody has changed this object" in page.text
+    assert "This object has changed" in page.text
     assert "theirs" in page.text
     assert "mine" in page.text
     assert stored_object(object_id)["title"] == "theirs"
@@ -344,7 +342,7 @@ def test_an_object_that_isn_t_there_is_404(staff, tail):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_two_who_save_at_the_same_moment_one_is_told():
+def test_of_two_who_save_at_the_same_moment_one_is_warned():
     make_class()
     object_id = make(title="first")
     clients = [logged_in(), logged_in(EDITORS)]

@@ -163,7 +163,7 @@ def test_odd_parameters_are_refused_in_place(staff, params):
     assert 'role="alert"' in page.text
 
 
-def test_counting_is_done_when_asked_for(staff):
+def test_counting_is_done_when_requested(staff):
     for number in range(60):
         make(score=number)
     page = staff.get(GAME, {"where": '{"score": {"$gte": 5}}', "count": "1"})

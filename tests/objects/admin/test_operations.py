@@ -180,7 +180,7 @@ def test_the_fullest_buckets_and_those_of_one_caller(limited):
     }
 
 
-def test_whose_a_nearly_full_bucket_is_but_not_what_somebody_has_typed(limited):
+def test_whose_a_nearly_full_bucket_is_but_not_what_a_user_has_typed(limited):
     for _ in range(3):
         log_in("hunter2", "wrong")
     named = {" ".join(bucket.rule.per): bucket.whose for bucket in state.fullest().buckets}
@@ -197,7 +197,7 @@ def test_whose_a_nearly_full_bucket_is_but_not_what_somebody_has_typed(limited):
     assert names == [b"ip 127.0.0.1"]
 
 
-def test_looking_counts_nothing_and_counting_begins_anew(limited):
+def test_looking_counts_nothing_and_counting_restarts(limited):
     sign_up("ann")
     for _ in range(3):
         log_in("ann", "wrong")
@@ -234,10 +234,10 @@ def test_the_page_shows_rules_and_who_is_near_them(limited):
     assert "3 of 3" in text
     assert "3 of 4" in text
     assert "function and user" in text
-    assert "Begin anew" not in text
+    assert "Reset" not in text
     assert "<script>alert" not in text
     administrator = logged_in(ADMINISTRATORS)
-    assert "Begin anew" in administrator.get("/admin/limits/").text
+    assert "Reset" in administrator.get("/admin/limits/").text
     for name in ("address", "user", "account"):
         assert "<script>alert" not in administrator.get("/admin/limits/", {name: EVIL}).text
 

@@ -106,7 +106,7 @@ def test_a_user_is_found_helped_and_deleted(page, ann):
 
     page.get_by_role("button", name="Unlock").click()
     expect(page.get_by_text("The account is unlocked")).to_be_visible()
-    page.get_by_role("button", name="Take it off").click()
+    page.get_by_role("button", name="Remove the second factor").click()
     expect(page.get_by_text("The second factor is off")).to_be_visible()
     page.get_by_label("New password").fill("a new one")
     page.get_by_label("Once more").fill("another one")
@@ -145,7 +145,7 @@ def test_sessions_roles_and_installations(page, ann):
     look(page, "sessions")
     page.get_by_role("button", name="End").click()
     expect(page.get_by_text("The session has ended.")).to_be_visible()
-    expect(page.get_by_text("Nobody is logged in.")).to_be_visible()
+    expect(page.get_by_text("No user is logged in.")).to_be_visible()
 
     page.goto("/admin/people/roles/")
     look(page, "roles")
@@ -153,13 +153,13 @@ def test_sessions_roles_and_installations(page, ann):
     heading(page, "Team")
     look(page, "role")
     page.get_by_label("Id, name or address").fill("ann")
-    page.get_by_role("button", name="Take in", exact=True).first.click()
+    page.get_by_role("button", name="Add", exact=True).first.click()
     expect(page.get_by_text("Taken in.")).to_be_visible()
     expect(page.get_by_role("link", name="ann", exact=True)).to_be_visible()
-    page.get_by_role("button", name="Take out", exact=True).click()
+    page.get_by_role("button", name="Remove", exact=True).click()
     expect(page.get_by_text("Taken out.")).to_be_visible()
     page.get_by_label("Id or name").fill("Nobody")
-    page.get_by_role("button", name="Take in", exact=True).last.click()
+    page.get_by_role("button", name="Add", exact=True).last.click()
     expect(page.get_by_role("alert")).to_contain_text("There is no role")
     look(page, "role_refused")
 
@@ -215,7 +215,7 @@ def test_why_a_user_may_and_another_may_not(page, ann):
 def test_maintenance_mode_is_switched_and_shown_everywhere(page, ann):
     page.goto("/admin/maintenance/")
     look(page, "maintenance_off")
-    page.get_by_label("What is said").fill(f"Back at noon {EVIL}")
+    page.get_by_label("Message for rejected writes").fill(f"Back at noon {EVIL}")
     page.get_by_role("button", name="Switch on").click()
     banner = page.locator(".sv-banner")
     expect(banner).to_contain_text("Maintenance mode is on: nothing is written.")
@@ -234,7 +234,7 @@ def test_maintenance_mode_is_switched_and_shown_everywhere(page, ann):
     assert maintenance.state() is None
 
 
-def test_who_is_over_a_limit_may_begin_anew(page, settings):
+def test_who_is_over_a_limit_may_be_reset(page, settings):
     settings.SERVICE = {**settings.SERVICE, "RATE_LIMITS": "defaults"}
     with redis.Redis.from_url(settings.REDIS_URL) as server:
         server.delete(*server.keys("limits:*") or ["limits:"])
@@ -251,8 +251,8 @@ def test_who_is_over_a_limit_may_begin_anew(page, settings):
         page.get_by_role("button", name="Look up").click()
         row = page.locator("tbody tr").filter(has=page.get_by_text("10 of 10", exact=True))
         look(page, "limits_of_an_account")
-        row.first.get_by_role("button", name="Begin anew").click()
-        expect(page.get_by_text("Counting begins anew.")).to_be_visible()
+        row.first.get_by_role("button", name="Reset").click()
+        expect(page.get_by_text("The limit was reset.")).to_be_visible()
         assert log_in("ann", "wrong").status == 404
         server.delete(*server.keys("limits:*") or ["limits:"])
 

@@ -64,8 +64,8 @@ def test_users_are_found_by_the_beginning_of_a_name_an_address_or_by_id(ann):
     assert bob.user_id in page.text
 
 
-def test_nobody_is_found_where_nobody_is(ann):
-    assert "Nobody" in logged_in(VIEWERS).get(USERS, {"q": "zoe"}).text
+def test_no_one_is_found_where_no_one_is(ann):
+    assert "No user's" in logged_in(VIEWERS).get(USERS, {"q": "zoe"}).text
 
 
 def test_the_list_pages_from_the_newest_to_the_oldest_and_back():
@@ -327,12 +327,12 @@ def test_roles_their_users_and_the_tree_of_roles_inside(ann, master):
     text = staff.get(f"/admin/people/roles/{top}/").text
     assert "Leaf" in text
     assert "shown elsewhere" in text
-    assert "Take in" not in text
+    assert ">Add</button>" not in text
     assert "New role" not in staff.get("/admin/people/roles/").text
     assert "New role" in logged_in(EDITORS).get("/admin/people/roles/").text
     text = staff.get(f"/admin/people/roles/{leaf}/").text
     assert ann.user_id in text
-    assert "Who holds it holds as well" in text
+    assert "Holders also hold" in text
     assert staff.get("/admin/people/roles/missing000/").status_code == 404
 
 

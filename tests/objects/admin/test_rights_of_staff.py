@@ -14,7 +14,7 @@ from backend.kernel.principal import MASTER
 from backend.site import model_admin
 from backend.site.staff import ADMINISTRATORS, EDITORS, VIEWERS
 from objects import service
-from objects.admin import frame
+from objects.admin import staff_access
 from objects.core.query.tree import Everything
 from objects.definitions import registry
 from objects.service import classes
@@ -176,7 +176,7 @@ def test_people_take_the_permissions_of_their_own_classes(game):
     assert names.text.strip() == ""
     assert client.get("/admin/browse-as/").status_code == 403
     # Members are objects of the other class.
-    assert "You may not look" in client.get(at(game, "relation/fans/")).text
+    assert "You don't have permission to view" in client.get(at(game, "relation/fans/")).text
     User.objects.get(username="custom").user_permissions.add(named("view_user"))
     assert client.get(path).status_code == 200
     assert client.post(path, {"f.username": "other"}).status_code == 403
@@ -209,7 +209,7 @@ def test_classes_that_are_models_take_the_permissions_of_the_model(game):
     registry.find("Book")
     client = with_permissions("view_storedobject", "change_storedobject")
     assert client.get("/admin/data/Book/").status_code == 403
-    assert frame.permission("change", "Book") == "catalogue.change_book"
+    assert staff_access.permission("change", "Book") == "catalogue.change_book"
 
 
 def test_files_are_uploaded_with_the_permission_to_add_files_only(game):
@@ -260,7 +260,7 @@ def test_other_methods_are_refused(game, method):
 
 def test_a_page_without_a_form_takes_no_post(game):
     assert logged_in().post(GAME).status_code == 405
-    assert frame.permission("view", "_User") == "objects.view_user"
+    assert staff_access.permission("view", "_User") == "objects.view_user"
 
 
 def test_maintenance_and_the_like_are_said_by_the_page(game):

@@ -80,7 +80,7 @@ def test_models_of_an_application_that_are_classes_are_objects_like_others():
     assert not editor.has_perm("functions.change_jobschedule")
 
 
-def test_what_somebody_gave_a_group_besides_is_taken_back():
+def test_what_a_user_gave_a_group_besides_is_taken_back():
     staff_user(VIEWERS)
     viewers, editors = (Group.objects.get(name=name) for name in (VIEWERS, EDITORS))
     viewers.permissions.set(editors.permissions.all())

@@ -70,7 +70,7 @@ def test_what_a_model_keeps_in_columns_comes_back_as_rest_shows_it(
     assert not {"title", "more"} & updated.after.object().keys()
 
 
-def test_a_batch_and_a_transaction_are_told_object_by_object(watch: Watch, master: Api) -> None:
+def test_a_batch_and_a_transaction_are_reported_object_by_object(watch: Watch, master: Api) -> None:
     reader = watch("Game", "Late")
     requests = [{"method": "POST", "path": "/api/classes/Game", "body": {"n": n}} for n in range(3)]
     assert master.post("/batch", {"requests": requests}).status == 200
@@ -83,7 +83,7 @@ def test_a_batch_and_a_transaction_are_told_object_by_object(watch: Watch, maste
     assert kinds(reader) == [("Game", "create"), ("Late", "create"), ("Game", "create")]
 
 
-def test_what_is_rolled_back_is_never_told(watch: Watch, master: Api) -> None:
+def test_what_is_rolled_back_is_never_reported(watch: Watch, master: Api) -> None:
     reader = watch("Game")
     game = master.make("Game", n=1)
     everything(reader)
@@ -98,7 +98,7 @@ def test_what_is_rolled_back_is_never_told(watch: Watch, master: Api) -> None:
     assert recorded(reader) == [({"n": 1}, {"n": 4})]
 
 
-def test_nothing_is_told_of_classes_that_nobody_wants(watch: Watch, master: Api) -> None:
+def test_no_changes_are_reported_of_classes_that_no_one_wants(watch: Watch, master: Api) -> None:
     reader = watch("Game")
     master.make("Other")
     assert everything(reader) == []
@@ -120,7 +120,7 @@ def test_a_class_may_be_wanted_before_it_is_there(watch: Watch, master: Api) -> 
     ]
 
 
-def test_a_class_that_changes_is_told_as_it_is_now(watch: Watch, master: Api) -> None:
+def test_a_class_that_changes_is_reported_as_it_is_now(watch: Watch, master: Api) -> None:
     reader = watch("Game")
     master.make("Game", n=1)
     master.put("/schemas/Game", {"fields": {"owner": {"type": "Relation", "targetClass": "_User"}}})
@@ -131,7 +131,7 @@ def test_a_class_that_changes_is_told_as_it_is_now(watch: Watch, master: Api) ->
 
 
 @pytest.mark.parametrize("class_name", ["Game", "Book"])
-def test_purging_a_class_is_told_for_each_object(
+def test_purging_a_class_is_reported_for_each_object(
     watch: Watch, master: Api, class_name: str
 ) -> None:
     for n in range(3):
@@ -199,7 +199,7 @@ def test_an_event_that_leaves_the_chain_is_gone_and_may_come_back(
     assert all(item.before is None and item.after is not None for item in back)
 
 
-def test_history_that_is_read_later_is_told_too(watch: Watch) -> None:
+def test_history_that_is_read_later_is_reported_too(watch: Watch) -> None:
     reader = watch("ContractEvent")
     with transaction.atomic():
         storing.store_events(NETWORK, [row(1), row(2)], after_seq=None)
@@ -236,7 +236,7 @@ def test_long_texts_and_many_objects_arrive_whole(watch: Watch, master: Api) -> 
     assert [after["n"] for _, after in recorded(reader)] == [*range(30), *range(1, 2501)]
 
 
-def test_functions_imports_and_staff_are_told_like_everybody_else(
+def test_functions_imports_and_staff_are_reported_like_all_others(
     watch: Watch, master: Api, tmp_path: Path
 ) -> None:
     reader = watch("Thing")

@@ -10,7 +10,7 @@ from tests.objects.changes.recorder import Watch, everything, recorded
 from tests.rest import Api
 
 
-def test_a_reader_that_was_suspended_is_told_that_it_has_missed_something(
+def test_a_reader_that_was_suspended_learns_that_it_has_missed_something(
     watch: Watch, master: Api
 ) -> None:
     reader = watch("Game", "Other")
@@ -21,7 +21,7 @@ def test_a_reader_that_was_suspended_is_told_that_it_has_missed_something(
     assert recorded(reader) == [(None, {"n": 2})]
 
 
-def test_another_reader_may_have_begun_anew_what_ran_out(watch: Watch, master: Api) -> None:
+def test_another_reader_may_have_restarted_what_ran_out(watch: Watch, master: Api) -> None:
     reader = watch("Game")
     sql("UPDATE objects_interest SET until = clock_timestamp()")
     watch("Game")
@@ -89,7 +89,7 @@ def test_what_the_last_reader_has_left_is_removed_in_the_background(
     assert sql("SELECT count(*) FROM objects_interest") == [(0,)]
 
 
-def test_classes_that_nobody_names_any_more_are_let_go_without_a_gap(
+def test_classes_that_no_one_names_any_more_are_let_go_without_a_gap(
     watch: Watch, master: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from objects.changes import reader as module

@@ -24,7 +24,7 @@ from tests.rest import MASTER, Api
 # -- Transactions ---------------------------------------------------------------------------------
 
 
-def test_what_is_committed_late_is_read_then_and_holds_nobody_up(watch: Watch, master: Api) -> None:
+def test_what_is_committed_late_is_read_then_and_holds_no_one_up(watch: Watch, master: Api) -> None:
     master.make("Game", n="first")
     reader = watch("Game")
     with uncommitted(lambda: master.make("Game", n="late")) as commit:
@@ -48,7 +48,7 @@ def test_every_reader_has_everything_once(watch: Watch, master: Api) -> None:
     assert recorded(second) == recorded(first) == [(None, {"n": 3})]
 
 
-def test_a_look_beside_much_that_was_read_goes_along_indexes_and_alone(
+def test_a_look_with_much_that_was_read_goes_along_indexes_and_alone(
     watch: Watch, master: Api
 ) -> None:
     master.make("Game", n=1)

@@ -86,7 +86,7 @@ def test_a_reader_that_sleeps_has_only_writers_of_its_classes_notify(
         assert notified(10) == 1
 
 
-def test_a_class_that_is_wanted_by_a_sleeping_reader_is_asked_for_as_well(
+def test_a_class_that_is_wanted_by_a_sleeping_reader_is_requested_as_well(
     watch: Watch, master: Api
 ) -> None:
     reader = watch("Game")

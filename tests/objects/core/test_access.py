@@ -27,6 +27,8 @@ from objects.core.access.class_permissions import (
     parse_permissions,
 )
 from objects.core.names import is_role_name
+from objects.core.query.operators.access_lists import ReadableBy, WritableBy
+from objects.core.query.predicate import matches
 
 ANYONE = ["*"]
 ALICE = ["*", "alice"]
@@ -48,12 +50,16 @@ def test_an_access_list_is_kept_as_two_lists_of_ids():
     assert acl == Acl(("*", "u1"), ("role:Site Admin", "u1"))
 
 
-def test_no_access_list_is_everybody_and_an_empty_one_is_nobody():
+def is_allowed(acl, caller, node):
+    return matches(node(frozenset(caller)), {"ACL": acl})
+
+
+def test_no_access_list_is_everyone_and_an_empty_one_is_no_one():
     assert parse_acl(None) == Acl(None, None)
-    assert parse_acl(None).readable_by(ANYONE)
-    assert parse_acl(None).writable_by(ANYONE)
+    assert is_allowed(None, ANYONE, ReadableBy)
+    assert is_allowed(None, ANYONE, WritableBy)
     assert parse_acl({}) == Acl((), ())
-    assert not parse_acl({}).readable_by(BOB)
+    assert not is_allowed({}, BOB, ReadableBy)
     assert parse_acl({}).to_wire() == {}
     assert parse_acl(None).to_wire() is None
 
@@ -93,12 +99,14 @@ def test_an_access_list_lets_in_those_whom_it_names(wire, caller):
     }
     assert acl.to_wire() == {entity: entry for entity, entry in granted.items() if entry}
     assert parse_acl(acl.to_wire()) == acl
-    for permission, allowed in (("read", acl.readable_by), ("write", acl.writable_by)):
-        assert allowed(caller) == any(permission in granted.get(entity, {}) for entity in caller)
+    for permission, node in (("read", ReadableBy), ("write", WritableBy)):
+        assert is_allowed(wire, caller, node) == any(
+            permission in granted.get(entity, {}) for entity in caller
+        )
 
 
 @pytest.mark.parametrize("action", ACTIONS)
-def test_without_permissions_everybody_may_do_everything(action):
+def test_without_permissions_everyone_may_do_everything(action):
     assert decide(PUBLIC, action, ANYONE, False) == Allowed()
 
 

@@ -15,7 +15,7 @@ def parsed(**params: object) -> FindOptions:
     return parse_find_options(params, LIMITS)
 
 
-def test_nothing_asked_for_is_everything_by_the_default_limit():
+def test_nothing_requested_is_everything_by_the_default_limit():
     options = parsed()
     assert (options.where, options.limit, options.skip) == (Everything(), 100, 0)
     assert (options.order, options.keys, options.include, options.count) == ((), None, (), False)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from objects.core.query.geo import distance, in_box, in_polygon
+from objects.core.query.geo_formulas import distance, in_box, in_polygon
 from objects.core.query.tree import EARTH_RADIUS_KM
 
 points = st.tuples(st.floats(-90, 90), st.floats(-180, 180))

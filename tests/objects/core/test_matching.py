@@ -290,7 +290,7 @@ def test_a_path_of_several_steps_sorts_exactly():
     assert in_order("a.0", [2], [1], {"0": 0}) == ["o2", "o1", "o0"]
 
 
-def test_the_nearest_come_first_unless_an_order_is_asked_for():
+def test_the_nearest_come_first_unless_an_order_is_requested():
     def place(latitude: float) -> dict[str, Any]:
         return {"__type": "GeoPoint", "latitude": latitude, "longitude": 0}
 

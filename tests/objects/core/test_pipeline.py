@@ -48,7 +48,7 @@ def test_a_pipeline_comes_as_an_array_as_one_object_or_as_parameters():
     assert parse_aggregation({}).stages == ()
 
 
-def test_distinct_values_are_asked_for_by_a_field_and_a_constraint():
+def test_distinct_values_are_requested_by_a_field_and_a_constraint():
     pipeline = parse_aggregation({"distinct": "a.b", "where": {"_id": "x"}})
     assert pipeline.distinct == ("a", "b")
     assert pipeline.where == Equals(("objectId",), "x")

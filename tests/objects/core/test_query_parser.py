@@ -190,7 +190,7 @@ def test_values_become_canonical():
     assert parse_where({"a": 2.0}) == Equals(("a",), 2)
 
 
-def test_a_file_is_asked_for_by_its_name():
+def test_a_file_is_requested_by_its_name():
     file = {"__type": "File", "name": "f.png", "url": "http://host/f.png"}
     assert parse_where({"a": file}) == Equals(("a",), {"__type": "File", "name": "f.png"})
 

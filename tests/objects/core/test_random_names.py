@@ -12,7 +12,7 @@ import pytest
 from backend.kernel.randomness import random_bytes
 
 
-def test_every_call_gives_new_bytes_of_the_length_asked_for() -> None:
+def test_every_call_gives_new_bytes_of_the_length_requested() -> None:
     data = [random_bytes(16) for _ in range(2000)]
     assert len(set(data)) == 2000
     assert {len(byte) for byte in data} == {16}

@@ -84,7 +84,7 @@ def shape(where: Any, order: str = "createdAt") -> Shape:
         ),
     ],
 )
-def test_a_shape_says_how_each_field_is_asked_for(where, conditions):
+def test_a_shape_says_how_each_field_is_requested(where, conditions):
     assert shape(where).conditions == conditions
 
 

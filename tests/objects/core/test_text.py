@@ -47,7 +47,7 @@ def test_words_phrases_and_negations(term, text, expected):
     assert matches(term, text) is expected
 
 
-def test_case_and_accents_count_when_asked_for():
+def test_case_and_accents_count_when_requested():
     assert not matches("coffee", "Coffee", case=True)
     assert matches("Coffee", "Coffee", case=True)
     assert not matches("cafe", "café", accents=True)

@@ -168,7 +168,7 @@ def test_what_is_referred_to_while_others_are_removed_is_kept(settings, tmp_path
     assert stored_names() == {second}
 
 
-def test_a_file_that_cant_be_removed_is_told_and_kept_in_mind(tmp_path):
+def test_a_file_that_cant_be_removed_is_reported_and_kept_in_mind(tmp_path):
     stuck, fine = old(), old()
     place = tmp_path / "files" / stuck[:2] / stuck
     place.unlink()

@@ -43,7 +43,7 @@ def test_lists_are_read_in_any_spelling():
     assert results["FILE_UPLOAD_PUBLIC"] is False
 
 
-def test_files_are_below_the_data_folder_unless_told_otherwise():
+def test_files_are_below_the_data_folder_by_default():
     document = json.loads(read("file_settings.storage(Path('/data'))").stdout)
     assert document["OPTIONS"]["location"] == "/data/files"
 

@@ -99,7 +99,7 @@ def test_files_from_the_bucket_have_the_headers_of_all_files(name, settings):
     assert got.headers["content-type"] != "text/javascript"
 
 
-def test_only_the_range_that_is_asked_for_is_fetched(bucket):
+def test_only_the_range_that_is_requested_is_fetched(bucket):
     name = stored("a.bin", BIG)
     for range_header, part in (("0-0", BIG[:1]), ("5000000-5000009", BIG[5_000_000:5_000_010])):
         got = send("GET", file_path(name), headers={"Range": f"bytes={range_header}"})

@@ -139,7 +139,7 @@ def test_the_door_itself_checks_rights():
 # -- Reading --------------------------------------------------------------------------------------
 
 
-def test_everybody_reads_a_public_file_without_any_header():
+def test_everyone_reads_a_public_file_without_any_header():
     assert send("GET", file_path(stored("a.png"))).status == 200
     assert send("GET", file_path(private({"*": {"read": True}}))).status == 200
 
@@ -306,7 +306,7 @@ def test_what_isnt_there_cant_be_removed(name):
     assert send("DELETE", f"/files/{name}", headers=MASTER).error == (400, 153)
 
 
-def test_a_storage_that_fails_is_told_by_code_153(tmp_path):
+def test_a_storage_that_fails_is_reported_by_code_153(tmp_path):
     name = stored("a.png")
     place = tmp_path / "files" / name[:2] / name
     place.unlink()
@@ -316,7 +316,7 @@ def test_a_storage_that_fails_is_told_by_code_153(tmp_path):
     assert details(name, MASTER).status == 200
 
 
-def test_a_storage_that_cant_store_is_told_by_code_130_and_nothing_stays(tmp_path):
+def test_a_storage_that_cant_store_is_reported_by_code_130_and_nothing_stays(tmp_path):
     (tmp_path / "files").write_text("in the way")
     assert upload("a.png").error == (400, 130)
     assert stored_names() == set()

@@ -154,7 +154,7 @@ def test_during_maintenance_counts_stay_in_the_process(transactional_db):
     assert stored(table) == [("rank (range) in order of rank", 1)]
 
 
-def test_classes_that_are_gone_and_shapes_that_nobody_asks_for_are_forgotten(master, table):
+def test_classes_that_are_gone_and_shapes_that_no_one_asks_for_are_forgotten(master, table):
     ask({"rank": {"$gt": 1}}, calls=1)
     ask({"level": {"$gt": 1}}, calls=1)
     with connection.cursor() as cursor:

@@ -166,7 +166,7 @@ def expected(log: Any, name: str, each: int = 1) -> Counter[tuple[Any, Any]]:
     return Counter({(name, n): each for n in log.numbers(True)})
 
 
-def test_when_the_command_has_returned_nobody_writes_any_more_and_nothing_is_cut_in_half(
+def test_when_the_command_has_returned_no_one_writes_any_more_and_nothing_is_cut_in_half(
     writers: list[Writer], working: WorkerLog, environment: dict[str, str], counter: str
 ):
     for writer in writers:

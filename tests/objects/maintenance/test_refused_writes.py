@@ -165,7 +165,7 @@ def test_a_write_is_refused_and_nothing_is_stored_and_afterwards_it_is_done(writ
 
 
 @pytest.mark.parametrize("path", ["/requestPasswordReset", "/verificationEmailRequest"])
-def test_no_letter_is_asked_for(path, place, verifying, postbox):
+def test_no_letter_is_requested(path, place, verifying, postbox):
     maintenance.on()
     body = {"email": "ann@example.org"}
     reply = postbox.after(lambda: Api(CLIENT).post(path, body))
@@ -278,7 +278,7 @@ def test_scripts_of_other_origins_may_read_the_headers(place):
     assert {"x-svc-mode", "retry-after"} <= {*exposed}
 
 
-def test_the_read_only_master_key_is_told_the_same(place):
+def test_the_read_only_master_key_gets_the_same_error(place):
     maintenance.on()
     reply = Api(READ_ONLY).put(f"/classes/Game/{place.game}", {"score": 2})
     assert (reply.status, reply.json) == REFUSED

@@ -35,7 +35,7 @@ def test_objects_classes_and_files_are_read(game, client, master):
     assert Api().get("/health").status == 200
 
 
-def test_classes_that_nobody_has_asked_for_before_are_read(client, master):
+def test_classes_that_no_one_has_requested_before_are_read(client, master):
     """Classes of models come into being when they are first asked for."""
     fetch("DELETE FROM objects_class WHERE name = '_Installation'", (), prepare=False)
     maintenance.on()
@@ -93,7 +93,7 @@ def create() -> None:
     service.create(ITSELF, "Game", {"score": 2, "fresh": True})
 
 
-def test_server_code_is_refused_like_everybody(game):
+def test_server_code_is_refused_like_everyone(game):
     maintenance.on()
     with pytest.raises(UnderMaintenance):
         create()

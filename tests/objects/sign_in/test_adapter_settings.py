@@ -28,7 +28,7 @@ class Badge(Adapter):
         return ProviderIdentity(str(data["number"]), {"id": str(data["number"]), "floor": 2})
 
 
-def test_nobody_signs_in_by_others_unless_it_is_set():
+def test_no_one_signs_in_by_others_unless_it_is_set():
     assert adapters.providers() == frozenset()
     with pytest.raises(UnsupportedService):
         adapters.verify("anonymous", {"id": DEVICE})

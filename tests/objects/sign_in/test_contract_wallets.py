@@ -47,7 +47,7 @@ def test_a_contract_says_who_signs_for_it(on_chain):
     assert refused(text, sign(text)), "and once"
 
 
-def test_somebody_else_does_not_sign_for_a_contract(on_chain):
+def test_another_user_does_not_sign_for_a_contract(on_chain):
     wallet = deployed(on_chain, "OwnedWallet", ALICE.address)
     text = ask(on_chain, wallet)
     assert refused(text, sign(text, BOB))
@@ -65,7 +65,7 @@ def test_a_contract_that_does_not_say_yes_proves_nothing(on_chain, name):
 
 
 @pytest.mark.parametrize("number", range(1, 10))
-def test_nobody_is_a_contract_of_the_chain_itself(on_chain, number):
+def test_no_one_is_a_contract_of_the_chain_itself(on_chain, number):
     text = ask(on_chain, "0x" + f"{number:040x}")
     assert refused(text, sign(text))
 

@@ -30,7 +30,7 @@ def test_a_right_token_proves_its_subject(our_issuer):
     assert (identity.id, identity.data) == ("alice", {"id": "alice"})
 
 
-def test_the_id_may_be_sent_beside_it(our_issuer):
+def test_the_id_may_be_sent_with_it(our_issuer):
     assert verify(our_issuer.token(), id="alice").id == "alice"
 
 
@@ -75,7 +75,7 @@ def test_claims_that_do_not_fit_are_refused(our_issuer, changes):
 @pytest.mark.parametrize(
     "changes", [{"azp": "our-web"}, {"aud": ["our-app", "their-app"], "azp": "our-app"}], ids=str
 )
-def test_who_asked_for_the_token_may_be_any_of_our_apps(our_issuer, changes):
+def test_who_requested_the_token_may_be_any_of_our_apps(our_issuer, changes):
     assert verify(our_issuer.token(**changes)).id == "alice"
 
 

@@ -31,7 +31,7 @@ from tests.objects.sign_in.openid import refused, verify
 from tests.threads import at_once
 
 
-def test_keys_are_asked_for_once(our_issuer):
+def test_keys_are_requested_once(our_issuer):
     for _ in range(5):
         verify(our_issuer.token())
     assert (our_issuer.times_asked(CONFIGURATION), our_issuer.times_asked(KEYS)) == (1, 1)
@@ -133,7 +133,7 @@ def test_known_keys_count_for_a_day_while_the_issuer_is_down(our_issuer):
         assert unreachable(our_issuer.token())
 
 
-def test_an_issuer_that_is_back_is_asked_again(our_issuer):
+def test_an_issuer_that_is_back_is_queried_again(our_issuer):
     right = our_issuer.answers[KEYS]
     our_issuer.answers[KEYS] = Said(503, {})
     assert unreachable(our_issuer.token())
@@ -227,7 +227,7 @@ def test_an_issuer_that_hangs_does_not_hold_every_thread(our_issuer, hanging, se
     assert unreachable(our_issuer.token())
 
 
-def test_nobody_waits_for_new_keys_while_there_are_old_ones(our_issuer, hanging):
+def test_no_one_waits_for_new_keys_while_there_are_old_ones(our_issuer, hanging):
     verify(our_issuer.token())
     with time_machine.travel(time.time() + 3601, tick=False):
         token = our_issuer.token()
@@ -255,7 +255,7 @@ def drip(listening):
             time.sleep(0.01)  # a slow sender, which is what is tested
 
 
-def test_a_certificate_that_nobody_vouches_for_is_refused(tmp_path):
+def test_a_certificate_that_no_one_vouches_for_is_refused(tmp_path):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(self_signed(tmp_path))
     with Issuer(context) as forged, pytest.raises(http.Unreachable, match="URLError"):

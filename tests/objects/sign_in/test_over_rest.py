@@ -54,12 +54,12 @@ def test_the_token_is_kept_nowhere(client, master, our_issuer):
 @pytest.mark.parametrize(
     "data", [{}, {"id": "1234567890"}, {"id_token": ""}, {"id_token": "a.b.c"}]
 )
-def test_a_known_id_without_its_proof_signs_nobody_in(client, our_issuer, data):
+def test_a_known_id_without_its_proof_signs_no_one_in(client, our_issuer, data):
     client.post("/users", {"authData": google(our_issuer)})
     assert client.post("/users", {"authData": {"google": data}}).error == (404, 101)
 
 
-def test_somebody_elses_id_with_ones_own_proof_is_refused(client, our_issuer):
+def test_another_users_id_with_ones_own_proof_is_refused(client, our_issuer):
     client.post("/users", {"authData": google(our_issuer)})
     forged = {"google": {"id": "1234567890", "id_token": our_issuer.token(sub="2")}}
     assert client.post("/users", {"authData": forged}).error == (404, 101)

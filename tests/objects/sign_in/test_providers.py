@@ -87,7 +87,7 @@ def test_a_user_of_our_tenant_has_the_id_that_graph_knows(issuer, microsoft):
     assert (identity.id, identity.data) == (USER, {"id": USER})
 
 
-def test_users_of_any_tenant_are_told_apart(issuer, microsoft):
+def test_users_of_any_tenant_are_distinguished(issuer, microsoft):
     microsoft()
     ids = set()
     for tenant in (TENANT, OTHER_TENANT):
@@ -261,7 +261,7 @@ def test_github_in_trouble_is_named(github, issuer, status):
     assert unreachable("github", access_token="gho_right")
 
 
-def test_no_secret_is_told(github, issuer, capfd):
+def test_no_secret_is_reported(github, issuer, capfd):
     issuer.answers["/applications/Iv1.abc/token"] = Said(500, {})
     for data in ({"access_token": "gho_right"}, {"access_token": "gho_wrong"}):
         with pytest.raises(ServiceUnavailable):

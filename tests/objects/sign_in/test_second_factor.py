@@ -174,7 +174,7 @@ def test_no_token_is_told_from_a_wrong_one(user):
     assert (caught.value.code, caught.value.message) == (-1, "Missing additional authData mfa")
 
 
-def test_a_token_of_somebody_else_is_refused(user):
+def test_a_token_of_another_user_is_refused(user):
     other = new_user()
     set_up(user)
     codes = set_up(other, secret=OTHER)
@@ -182,7 +182,7 @@ def test_a_token_of_somebody_else_is_refused(user):
     assert refused(user, codes[0])
 
 
-def test_nobody_without_a_second_factor_passes_a_check(user):
+def test_no_one_without_a_second_factor_passes_a_check(user):
     assert refused(user, token())
     assert refused(user, "x" * 30)
 
@@ -265,7 +265,7 @@ def test_after_ten_wrong_tokens_no_token_counts(user):
     second_factor.check(user, token(1))
 
 
-def test_a_right_token_starts_counting_anew(user, frozen):
+def test_a_right_token_restarts_the_count(user, frozen):
     set_up(user)
     for _ in range(3):
         for _ in range(9):

@@ -62,7 +62,7 @@ def test_an_address_without_checksum_gets_one():
     ],
     ids=str,
 )
-def test_a_challenge_for_nobody_is_refused(data):
+def test_a_challenge_for_no_one_is_refused(data):
     with pytest.raises(IncorrectType, match=r"challengeData\.wallet\."):
         adapters.challenge("wallet", data)
 
@@ -91,11 +91,11 @@ def test_a_signed_challenge_proves_the_address():
     assert identity.data == {"id": ALICE.address, "address": ALICE.address, "chainId": 1}
 
 
-def test_the_address_may_be_sent_beside_it():
+def test_the_address_may_be_sent_with_it():
     assert verify(challenge()["message"], id=ALICE.address.lower()).id == ALICE.address
 
 
-def test_another_address_beside_it_is_refused():
+def test_another_address_with_it_is_refused():
     assert refused(challenge()["message"], id=BOB.address)
 
 

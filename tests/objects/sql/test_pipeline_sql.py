@@ -402,7 +402,7 @@ def test_an_unknown_class_has_nothing_to_look_up(things):
     assert all(document["o"] == [] for document in results)
 
 
-def test_timestamps_are_shown_as_in_objects_unless_raw_ones_are_asked_for(things):
+def test_timestamps_are_shown_as_in_objects_unless_raw_ones_are_requested(things):
     pipeline = [{"$match": {"name": "Ann"}}, {"$project": {"createdAt": 1}}]
     stamp = "2024-01-01T00:00:00.000Z"
     moment = {"__type": "Date", "iso": stamp}

@@ -62,7 +62,7 @@ def test_a_proof_signs_up_and_the_same_proof_signs_in(client):
         ({"badge": None}, (400, 200)),
     ],
 )
-def test_what_proves_nothing_signs_nobody_up(client, master, data, error):
+def test_what_proves_nothing_signs_no_one_up(client, master, data, error):
     assert client.post("/users", {"authData": data}).error == error
     assert master.get("/users").json == {"results": []}
 
@@ -175,7 +175,7 @@ def enter(client, **mfa):
     return client.post("/login", {"username": "ann", "password": PASSWORD, **data})
 
 
-def test_a_second_factor_is_asked_for_once_it_is_set_up(client, master, moment):
+def test_a_second_factor_is_requested_once_it_is_set_up(client, master, moment):
     ann, _ = with_second_factor("ann")
     assert ann.get("/users/me").json["authData"] == {"mfa": {"status": "enabled"}}
     assert SECRET not in str(master.get("/users").json)

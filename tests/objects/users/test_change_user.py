@@ -17,7 +17,7 @@ def test_users_change_their_own_fields(client):
     assert ann.get("/users/me").json["colour"] == "red"
 
 
-def test_nobody_else_changes_or_removes_an_account(client, master, reader):
+def test_no_other_caller_changes_or_removes_an_account(client, master, reader):
     ann, bob = sign_up("ann"), sign_up("bob")
     # Not even a user whom the access list lets write.
     ann.put(f"/users/{ann.user_id}", {"ACL": {"*": {"read": True, "write": True}}})

@@ -57,7 +57,7 @@ def test_the_link_verifies_the_address_once(ann, postbox):
     assert MailToken.objects.count() == 0
 
 
-def test_without_the_setting_nobody_gets_mail(client, postbox, settings):
+def test_without_the_setting_no_one_gets_mail(client, postbox, settings):
     settings.SERVICE = {**settings.SERVICE, "VERIFY_EMAIL": False}
     ann = postbox.after(lambda: sign_up("ann", email="ann@example.org"))
     assert ask(postbox, "ann@example.org").json == {}
@@ -86,7 +86,7 @@ def test_a_sign_up_that_fails_sends_nothing(client, ann, postbox):
     assert postbox.letters == []
 
 
-def test_a_changed_address_has_to_be_verified_anew(verified, postbox):
+def test_a_changed_address_has_to_be_verified_again(verified, postbox):
     path = f"/users/{verified.user_id}"
     postbox.after(lambda: verified.put(path, {"email": "new@example.org"}))
     assert not is_verified(verified)
@@ -162,7 +162,7 @@ def test_another_link_takes_the_place_of_the_first(ann, postbox):
     assert verify(second).status == 200
 
 
-def test_nobody_is_told_whether_an_address_is_known_or_verified(verified, postbox):
+def test_no_one_is_told_whether_an_address_is_known_or_verified(verified, postbox):
     postbox.letters.clear()
     for email in ("ann@example.org", "nobody@example.org"):
         reply = ask(postbox, email)
@@ -178,7 +178,7 @@ def test_what_isn_t_an_address_is_refused(client, postbox, email, error):
     assert ask(postbox, email).error == (400, error)
 
 
-def test_a_deployment_may_send_links_only_when_asked(client, postbox, settings):
+def test_a_deployment_may_send_links_only_when_requested(client, postbox, settings):
     settings.SERVICE = {**settings.SERVICE, "SEND_VERIFICATION_EMAIL": False}
     ann = postbox.after(lambda: sign_up("ann", email="ann@example.org"))
     assert postbox.letters == []

@@ -36,7 +36,7 @@ def test_after_the_third_wrong_guess_the_right_one_is_refused_too(client):
     )
 
 
-def test_the_right_password_begins_the_count_anew(client):
+def test_the_right_password_restarts_the_count(client):
     sign_up("ann")
     for _ in range(3):
         for _ in range(2):

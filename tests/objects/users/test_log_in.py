@@ -48,7 +48,7 @@ def test_anything_else_is_refused(client, body, error):
     assert client.post("/verifyPassword", body).error == error
 
 
-def test_an_unknown_user_is_told_the_same_as_a_wrong_password(client):
+def test_an_unknown_user_is_reported_the_same_as_a_wrong_password(client):
     sign_up("ann")
     wrong = client.post("/login", {"username": "ann", "password": "wrong"})
     unknown = client.post("/login", {"username": "nobody", "password": "wrong"})
@@ -61,7 +61,7 @@ def test_a_session_token_that_comes_along_doesn_t_matter(client):
     assert reply.status == 200
 
 
-def test_a_user_whom_nobody_may_see_can_t_log_in(client, master):
+def test_a_user_whom_no_one_may_see_can_t_log_in(client, master):
     ann = sign_up("ann")
     assert master.put(f"/users/{ann.user_id}", {"ACL": {}}).status == 200
     assert log_in("ann").error == (404, 101)

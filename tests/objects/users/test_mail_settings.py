@@ -122,7 +122,7 @@ except ServiceUnavailable:
 
 
 @pytest.mark.django_db
-def test_without_redis_who_asks_for_mail_is_told_to_come_back():
+def test_without_redis_who_asks_for_mail_has_to_come_back():
     environment = {
         **os.environ,
         "DATABASE_URL": database_url(),

@@ -359,7 +359,7 @@ def sign_up_freely(settings: Any, name: str) -> Any:
         "a" * 5000,
     ],
 )
-def test_only_pages_that_are_named_in_the_code_can_be_asked_for(browser, name):
+def test_only_pages_that_are_named_in_the_code_can_be_requested(browser, name):
     answer = browser.get(f"{APP}/{name}")
     # 403: no route at all, and no key; 400: control characters
     assert answer.status_code in (403, 404, 400)

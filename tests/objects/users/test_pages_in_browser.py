@@ -65,7 +65,7 @@ def test_from_the_letter_to_signing_in_with_a_new_password(page, ann, postbox):
     assert page.get_by_label("Account").input_value() == "ann"
 
     page.get_by_label("New password", exact=True).fill("short")
-    page.get_by_label("New password, once more").fill("short")
+    page.get_by_label("Repeat the new password").fill("short")
     page.get_by_role("button", name="Save the password").click()
     alert = page.get_by_role("alert")
     expect(alert).to_contain_text("At least 12 characters.")
@@ -104,7 +104,7 @@ def test_from_an_old_link_to_a_new_one(page, ann, postbox):
 
     page.get_by_label("Email address").fill("ann@example.org")
     page.get_by_role("button").click()
-    expect_heading(page, "Look at your mail")
+    expect_heading(page, "Check your email")
     look(page, "reset_mail_sent")
     page.goto(postbox.last_link())
     expect_heading(page, "Choose a new password")
@@ -130,7 +130,7 @@ def test_another_verification_is_sent_from_a_link_that_is_too_old(page, ann, pos
     page.goto(postbox.last_link())
     page.get_by_label("Email address").fill("ann@example.org")
     page.get_by_role("button", name="Send me a new link").click()
-    expect_heading(page, "Look at your mail")
+    expect_heading(page, "Check your email")
     look(page, "verification_mail_sent")
     page.goto(postbox.last_link())
     page.get_by_role("button").click()

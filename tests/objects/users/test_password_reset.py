@@ -90,7 +90,7 @@ def test_the_database_isn_t_even_asked_while_the_request_is_answered(client, ann
         assert len(queries) == 0
 
 
-def test_a_deployment_may_tell_that_nobody_has_an_address(client, ann, postbox, settings):
+def test_a_deployment_may_tell_that_no_one_has_an_address(client, ann, postbox, settings):
     settings.SERVICE = {**settings.SERVICE, "RESET_SUCCESS_ON_UNKNOWN_EMAIL": False}
     assert ask(client, postbox, "nobody@example.org").error == (400, 205)
     assert ask(client, postbox, "ann@example.org").json == {}

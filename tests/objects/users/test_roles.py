@@ -179,7 +179,7 @@ def test_an_id_that_reads_like_a_role_is_no_users_id(master, client, settings, o
     assert master.get("/users").json == {"results": []}
 
 
-def test_nobody_takes_the_id_of_a_member_who_is_gone(master, client, settings):
+def test_no_one_takes_the_id_of_a_member_who_is_gone(master, client, settings):
     ann = sign_up("ann")
     secret = secret_of("Team", master)
     make_role(master, "Team", [ann])

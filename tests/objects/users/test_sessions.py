@@ -97,7 +97,7 @@ def test_users_may_note_something_on_a_session(client):
 @pytest.mark.parametrize(
     "token", ["", "r:", "nonsense", "r:" + "0" * 32, "R:" + "0" * 32, "r:" + "0" * 5000, "r:\u00e9"]
 )
-def test_a_token_that_nobody_got_proves_nothing(client, token):
+def test_a_token_that_no_one_got_proves_nothing(client, token):
     assert with_token(token).get("/users/me").error == (400, 209)
 
 

@@ -51,7 +51,7 @@ class House:
         return code
 
     async def _begun(self) -> None:
-        await Process.current().part(Pump).begun()
+        await Process.current().part(Pump).started()
 
     async def _pump(self) -> Pump:
         return Process.current().part(Pump)
@@ -65,7 +65,7 @@ class House:
 
     def look(self) -> None:
         """Send everything that is committed."""
-        self.run(self.pump.look())
+        self.run(self.pump.poll())
 
     def stop(self) -> None:
         for client in self._clients:

@@ -178,7 +178,7 @@ class Reader:
     """A connection whose client reads when it is let."""
 
     def __init__(self, query: str) -> None:
-        self.wish = parse(parse_qs(query))
+        self.subscription = parse(parse_qs(query))
         self.starts: dict[int, int] = {}
         self.tail = ""
         self.frames: list[bytes] = []
@@ -194,7 +194,7 @@ class Reader:
     def fell_behind(self, positions: Marks) -> None:
         raise AssertionError("it reads what it is told")
 
-    async def drained(self) -> None:
+    async def drain(self) -> None:
         await self.reads.wait()
 
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from realtime.core.cursors import Cursor, Marks, decode
 from realtime.core.event_channel import RECENT_EVENTS, Channel, Recent, message, tail_of
-from realtime.core.event_queries import Filter, Wish, parse
-from realtime.core.events import Before, Event
+from realtime.core.event_queries import EventSubscription, Filter, parse
+from realtime.core.events import Event, PriorRows
 
 EPOCH = "e0"
 NETWORKS = (1, 2)
@@ -76,7 +76,7 @@ class History:
         again = [n for n, (o, x) in before if o == "added" and _said(x) == _said(log)]
         announced = [n for n, (o, x) in before if o == "added" and x == log]
         gone = [n for n, (o, x) in before if o == "removed" and x.place == log.place]
-        existing = Before(*(max(results, default=None) for results in (again, announced, gone)))
+        existing = PriorRows(*(max(results, default=None) for results in (again, announced, gone)))
         payload = {
             "eventName": "Transfer",
             "contractName": "Gem",
@@ -122,7 +122,7 @@ def _last(rows: list[tuple[str, Log]], log: Log) -> str:
 class Client:
     """One that may come back, to any process, if its messages have ids."""
 
-    wish: Wish
+    subscription: EventSubscription
     starts: Marks = field(default_factory=dict)
     tail: str = ""
     is_behind: bool = False
@@ -148,8 +148,8 @@ class Client:
         ]
 
 
-def detailed(*, reorg: bool) -> Wish:
-    return Wish(Filter(), "now", reorg)
+def detailed(*, reorg: bool) -> EventSubscription:
+    return EventSubscription(Filter(), "now", reorg)
 
 
 class World:
@@ -157,33 +157,33 @@ class World:
         self.histories = {network: History(network) for network in NETWORKS}
         self.channels = [Channel(), Channel()]
         for channel in self.channels:
-            channel.begin(EPOCH, {})
+            channel.start(EPOCH, {})
 
-    def tell(self, channel: Channel, most: int) -> None:
+    def publish(self, channel: Channel, most: int) -> None:
         """Let a process tell some of what it hasn't."""
         for network, history in self.histories.items():
             seq = channel.marks.get(network, 0)
             for _ in range(min(most, len(history.rows) - seq)):
                 seq += 1
-                channel.tell(history.event(seq))
+                channel.publish(history.event(seq))
 
     def restart(self, number: int) -> None:
         """A process is killed; the next one begins where the outbox is."""
         newest = {network: len(item.rows) for network, item in self.histories.items()}
         self.channels[number] = Channel()
-        self.channels[number].begin(EPOCH, newest)
+        self.channels[number].start(EPOCH, newest)
 
     def connect(self, client: Client, channel: Channel) -> None:
         client.channel = channel
         if client.cursor is None:
             client.starts = client.began = channel.marks
-            client.tail = tail_of(client.wish, client.starts)
+            client.tail = tail_of(client.subscription, client.starts)
             client.cursor = f"1.{EPOCH}.{','.join(_pairs(channel.marks))}.{client.tail}"
             channel.join(client)
             return
         cursor: Cursor = decode(client.cursor)
         client.starts = cursor.starts
-        client.tail = tail_of(client.wish, cursor.starts)
+        client.tail = tail_of(client.subscription, cursor.starts)
         client.positions = dict(cursor.positions)
 
     def catch_up(self, client: Client, most: int) -> None:
@@ -194,7 +194,7 @@ class World:
         for network, history in self.histories.items():
             seq = positions.get(network, 0)
             while seq > channel.marks.get(network, 0):  # another process has published more
-                self.tell(channel, len(history.rows))
+                self.publish(channel, len(history.rows))
             newest = channel.marks.get(network, 0)
             events = channel.since(network, seq)
             if events is None:
@@ -205,7 +205,7 @@ class World:
                 frame = message(event, client, EPOCH, positions)
                 if frame is not None:
                     client.enqueue(frame)
-        if channel.is_told(positions, None):
+        if channel.is_current(positions, None):
             client.positions = None
             channel.join(client)
 
@@ -252,7 +252,7 @@ def test_each_client_is_told_each_event_once_and_in_order(steps: list[Any]) -> N
             case ("reorganise", network, depth, fate):
                 world.histories[network].reorganise(depth, fate)
             case ("tell", number, most):
-                world.tell(world.channels[number], most)
+                world.publish(world.channels[number], most)
             case ("restart", number):
                 for client in clients:
                     if client.channel is world.channels[number]:
@@ -269,7 +269,7 @@ def test_each_client_is_told_each_event_once_and_in_order(steps: list[Any]) -> N
                 clients[number].is_behind = is_behind
     # In the end all clients come back, and everything is sent.
     for channel in world.channels:
-        world.tell(channel, 10_000)
+        world.publish(channel, 10_000)
     for client in clients:
         client.is_behind = False
         if client.channel is None and client.cursor is not None:
@@ -279,19 +279,21 @@ def test_each_client_is_told_each_event_once_and_in_order(steps: list[Any]) -> N
             continue
         for network, history in world.histories.items():
             start = client.began.get(network, 0)
-            assert client.told(network) == expected(history.rows, start, reorg=client.wish.reorg)
+            assert client.told(network) == expected(
+                history.rows, start, reorg=client.subscription.reorg
+            )
 
 
 def test_a_plain_client_is_told_from_when_it_came_without_details() -> None:
     world = World()
     channel = world.channels[0]
-    client = Client(Wish())
+    client = Client(EventSubscription())
     world.histories[1].grow(2)
-    world.tell(channel, 10)
+    world.publish(channel, 10)
     world.connect(client, channel)
     world.histories[1].grow(1)
     world.histories[1].reorganise(2, [0, 3])
-    world.tell(channel, 10)
+    world.publish(channel, 10)
     # Row 2 was sent before it came; the event of row 3 is sent once.
     assert [frame["data"]["tokenId"] for frame in client.frames] == ["300", "200"]
     assert all(frame.keys() == {"event", "data"} for frame in client.frames)
@@ -299,7 +301,7 @@ def test_a_plain_client_is_told_from_when_it_came_without_details() -> None:
 
 def test_events_visit_only_groups_that_they_may_concern() -> None:
     channel = Channel()
-    channel.begin(EPOCH, {})
+    channel.start(EPOCH, {})
     everybody = Client(parse({}))
     of_gem = Client(parse({"contract": ["Gem", GEM], "since": ["now"]}))
     of_coin = Client(parse({"contract": ["Coin"], "since": ["now"]}))
@@ -308,26 +310,26 @@ def test_events_visit_only_groups_that_they_may_concern() -> None:
         channel.join(client)
     history = History(1)
     history.grow(1)
-    assert channel.tell(history.event(1)) == 2
+    assert channel.publish(history.event(1)) == 2
     assert len(everybody.frames) == len(of_gem.frames) == 1
     assert of_coin.frames == of_minted.frames == []
     for client in (everybody, of_gem, of_coin, of_minted):
         channel.leave(client)
         channel.leave(client)
     history.grow(1)
-    assert channel.tell(history.event(2)) == 0
+    assert channel.publish(history.event(2)) == 0
     assert [*channel.members()] == []
 
 
 def test_the_cursor_of_a_filtered_connection_is_about_its_networks() -> None:
     channel = Channel()
-    channel.begin(EPOCH, {2: 7})
+    channel.start(EPOCH, {2: 7})
     client = Client(parse({"network": ["1"], "since": ["now"]}), starts={1: 0, 2: 7})
-    client.tail = tail_of(client.wish, client.starts)
+    client.tail = tail_of(client.subscription, client.starts)
     channel.join(client)
     history = History(1)
     history.grow(1)
-    channel.tell(history.event(1))
+    channel.publish(history.event(1))
     assert client.cursor == "1.e0.1:1."
 
 

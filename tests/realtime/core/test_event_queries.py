@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from realtime.core.event_queries import MOST_VALUES, BadQuery, Filter, Wish, parse
+from realtime.core.event_queries import MOST_VALUES, BadQuery, EventSubscription, Filter, parse
 from realtime.core.events import Event
 
 GEM = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
@@ -26,17 +26,17 @@ def event(name: str | None = "Transfer", network: int = 31337, **changed: object
 
 
 def test_without_anything_every_transfer_is_asked_for() -> None:
-    assert parse({}) == Wish(Filter(frozenset({"Transfer"}), None, None), None, False)
+    assert parse({}) == EventSubscription(Filter(frozenset({"Transfer"}), None, None), None, False)
     assert not parse({}).is_detailed
 
 
 def test_values_are_repeated_or_listed() -> None:
-    wish = parse(
+    subscription = parse(
         {"contract": [f"Gem, {GEM}", "Coin"], "network": ["1,10", "31337"], "event": ["A,B"]}
     )
-    assert wish.filter.contracts == {"Gem", GEM.lower(), "Coin"}
-    assert wish.filter.networks == {1, 10, 31337}
-    assert wish.filter.events == {"A", "B"}
+    assert subscription.filter.contracts == {"Gem", GEM.lower(), "Coin"}
+    assert subscription.filter.networks == {1, 10, 31337}
+    assert subscription.filter.events == {"A", "B"}
 
 
 @pytest.mark.parametrize("value", ["*", "Transfer,*"])
@@ -46,8 +46,8 @@ def test_a_star_is_every_kind(value: str) -> None:
 
 @pytest.mark.parametrize(("since", "read"), [("", "now"), ("now", "now"), ("0", "0")])
 def test_who_may_come_back_is_told_details(since: str, read: str) -> None:
-    wish = parse({"since": [since]})
-    assert (wish.since, wish.is_detailed) == (read, True)
+    subscription = parse({"since": [since]})
+    assert (subscription.since, subscription.is_detailed) == (read, True)
 
 
 def test_who_asks_for_reorganisations_is_told_details() -> None:
@@ -89,7 +89,7 @@ def test_an_unknown_parameter_is_refused_by_name(name: str) -> None:
 
 
 def test_parameters_that_mean_something_to_others_are_ignored() -> None:
-    assert parse({"applicationId": ["x"]}, ignored=["applicationId"]) == Wish()
+    assert parse({"applicationId": ["x"]}, ignored=["applicationId"]) == EventSubscription()
     with pytest.raises(BadQuery, match=r"^applicationId: "):
         parse({"applicationId": ["x"]})
 
@@ -130,9 +130,9 @@ def test_a_transfer_of_something_else_is_told_where_every_kind_is() -> None:
 
 @pytest.mark.parametrize("value", ["latest", "safe", "final"])
 def test_the_finality_of_events_may_be_chosen(value: str) -> None:
-    wish = parse({"finality": [value]})
-    assert wish.finality == value
-    assert not wish.is_detailed
+    subscription = parse({"finality": [value]})
+    assert subscription.finality == value
+    assert not subscription.is_detailed
     assert parse({}).finality == "latest"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from realtime.core.events import Before, Event, control, transfer
+from realtime.core.events import Event, PriorRows, control, transfer
 
 A = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
 B = "0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359"
@@ -30,8 +30,8 @@ PAYLOAD = {
 }
 
 
-def event(op: str = "added", before: Before | None = None, **changed: Any) -> Event:
-    return Event(31337, 17, op, json.dumps({**PAYLOAD, **changed}), before or Before())
+def event(op: str = "added", before: PriorRows | None = None, **changed: Any) -> Event:
+    return Event(31337, 17, op, json.dumps({**PAYLOAD, **changed}), before or PriorRows())
 
 
 def test_a_plain_message_is_exactly_the_specified_one() -> None:
@@ -130,29 +130,29 @@ def test_what_is_no_transfer_of_a_token_is_not_made_one(args: dict[str, Any]) ->
 @pytest.mark.parametrize(
     ("op", "before", "start", "plain", "reorg"),
     [
-        ("added", Before(), 0, True, True),
+        ("added", PriorRows(), 0, True, True),
         # Sent before this connection began.
-        ("added", Before(again_of=5, announced=None, gone=8), 5, True, True),
+        ("added", PriorRows(again_of=5, announced=None, gone=8), 5, True, True),
         # Sent to it, reverted, and back again.
-        ("added", Before(again_of=6, announced=None, gone=8), 5, False, True),
+        ("added", PriorRows(again_of=6, announced=None, gone=8), 5, False, True),
         # Sent to it, and again without having been reverted.
-        ("added", Before(again_of=6, announced=None, gone=None), 5, False, False),
-        ("added", Before(again_of=9, announced=9, gone=8), 5, False, False),
+        ("added", PriorRows(again_of=6, announced=None, gone=None), 5, False, False),
+        ("added", PriorRows(again_of=9, announced=9, gone=8), 5, False, False),
         # It was in history, which isn't sent.
-        ("removed", Before(), 0, False, False),
-        ("removed", Before(again_of=6, announced=6), 0, False, True),
-        ("removed", Before(again_of=6, announced=6), 7, False, True),
+        ("removed", PriorRows(), 0, False, False),
+        ("removed", PriorRows(again_of=6, announced=6), 0, False, True),
+        ("removed", PriorRows(again_of=6, announced=6), 7, False, True),
         # Taken back already.
-        ("removed", Before(again_of=6, announced=6, gone=8), 0, False, False),
-        ("removed", Before(again_of=9, announced=9, gone=8), 0, False, True),
+        ("removed", PriorRows(again_of=6, announced=6, gone=8), 0, False, False),
+        ("removed", PriorRows(again_of=9, announced=9, gone=8), 0, False, True),
     ],
 )
 def test_who_is_told_what_was_told_before(
-    op: str, before: Before, start: int, plain: bool, reorg: bool
+    op: str, before: PriorRows, start: int, plain: bool, reorg: bool
 ) -> None:
     item = event(op, before)
-    assert item.is_told(start, reorg=False) is plain
-    assert item.is_told(start, reorg=True) is reorg
+    assert item.is_delivered(start, reorg=False) is plain
+    assert item.is_delivered(start, reorg=True) is reorg
 
 
 def test_a_detailed_message_has_the_time_of_its_block_and_a_plain_one_has_not() -> None:

@@ -12,9 +12,9 @@ from typing import ClassVar, Final
 
 from backend.kernel.errors import InvalidJSON, ServiceError
 from backend.kernel.json_types import Json
-from objects.core.query import geo
+from objects.core.query import geo_formulas
 from objects.core.query.filters import Filter
-from objects.core.query.geo import EARTH_RADIUS_KM, EARTH_RADIUS_MILES, Point, ring_of
+from objects.core.query.geo_formulas import EARTH_RADIUS_KM, EARTH_RADIUS_MILES, Point, ring_of
 from objects.core.query.node import Matching, Operand, Parser, Predicate, Query, Uses, filtered
 from objects.core.query.paths import Path
 from objects.core.values import geo_coordinates, normalise
@@ -85,8 +85,10 @@ class Near(Query):
         center, most = self.point, self.max_radians
 
         def is_near(value: Json) -> bool:
-            point = geo.point_of(value)
-            return point is not None and (most is None or geo.distance(point, center) <= most)
+            point = geo_formulas.point_of(value)
+            return point is not None and (
+                most is None or geo_formulas.distance(point, center) <= most
+            )
 
         return matching.some_element(self.path, is_near)
 
@@ -159,8 +161,8 @@ class WithinBox(Within):
         southwest, northeast = self.southwest, self.northeast
 
         def is_within(value: Json) -> bool:
-            point = geo.point_of(value)
-            return point is not None and geo.in_box(point, southwest, northeast)
+            point = geo_formulas.point_of(value)
+            return point is not None and geo_formulas.in_box(point, southwest, northeast)
 
         return matching.some_element(self.path, is_within)
 
@@ -181,8 +183,8 @@ class WithinPolygon(Within):
         points = self.points
 
         def is_within(value: Json) -> bool:
-            point = geo.point_of(value)
-            return point is not None and geo.in_polygon(point, points)
+            point = geo_formulas.point_of(value)
+            return point is not None and geo_formulas.in_polygon(point, points)
 
         return matching.some_element(self.path, is_within)
 
@@ -254,8 +256,8 @@ class IntersectsPoint(Query):
         point = self.point
 
         def is_around(value: Json) -> bool:
-            ring = geo.ring_of(value)
-            return ring is not None and geo.in_polygon(point, ring)
+            ring = geo_formulas.ring_of(value)
+            return ring is not None and geo_formulas.in_polygon(point, ring)
 
         return matching.some_element(self.path, is_around)
 

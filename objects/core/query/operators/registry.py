@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from objects.core.query.node import Query
-from objects.core.query.operators.access import OneOfIds, ReadableBy, WritableBy
+from objects.core.query.operators.access_lists import OneOfIds, ReadableBy, WritableBy
 from objects.core.query.operators.comparison import Compare, Equals, Exists, NotEquals
 from objects.core.query.operators.composition import AllOf, AnyOf, Everything, NoneOf, Nothing
 from objects.core.query.operators.geo import IntersectsPoint, Near, Within

@@ -13,7 +13,7 @@ def findings() -> list[tuple[str, str]]:
     autodiscover_modules("doctor")
     from objects.doctor import passkeys
 
-    return [(finding.level, finding.said) for finding in passkeys()]
+    return [(finding.level, finding.text) for finding in passkeys()]
 
 
 @pytest.mark.parametrize(
@@ -48,14 +48,14 @@ def test_settings_that_work_are_fine(db, settings):
         ({"WEBAUTHN_RP_ID": "127.0.0.1"}, "belong to names"),
     ],
 )
-def test_settings_that_can_not_work_are_told(db, settings, service, message):
+def test_settings_that_can_not_work_are_reported(db, settings, service, message):
     settings.SERVICE = {**settings.SERVICE, **service}
     ((level, text),) = findings()
     assert level == "warn"
     assert message in text
 
 
-def test_nobody_is_bothered_who_does_not_use_them(db, settings):
+def test_no_one_is_bothered_who_does_not_use_them(db, settings):
     register("ann")
     settings.SERVICE = {**settings.SERVICE, "PUBLIC_URL": "http://10.0.0.1"}
     assert [level for level, _ in findings()] == ["warn"]

@@ -62,7 +62,7 @@ def test_with_a_name_it_is_one_of_that_users_passkeys(db):
     assert log_in(ann, username="ann").status == 200
 
 
-def test_nobody_learns_which_names_there_are(client):
+def test_no_one_learns_which_names_there_are(client):
     sign_up("cat")
     for name in ("nobody", "cat"):
         first, second = log_in_init(username=name), log_in_init(username=name.upper())
@@ -233,7 +233,7 @@ def test_a_trigger_may_refuse_and_then_nothing_has_happened(db):
     assert log_in(authenticator).status == 200
 
 
-def test_a_second_factor_is_asked_for_where_the_user_was_not_verified(db, settings):
+def test_a_second_factor_is_requested_where_the_user_was_not_verified(db, settings):
     settings.SERVICE = {**settings.SERVICE, "WEBAUTHN_USER_VERIFICATION": "preferred"}
     authenticator, answer = register("ann")
     secret = base64.b32encode(b"12345678901234567890").decode()
@@ -251,7 +251,7 @@ def test_a_second_factor_is_asked_for_where_the_user_was_not_verified(db, settin
     assert reply.status == 200
 
 
-def test_the_read_only_master_key_logs_nobody_in(db):
+def test_the_read_only_master_key_logs_no_one_in(db):
     authenticator, _ = register("ann")
     assert Api(READ_ONLY).post("/functions/passkeyLoginInit").error == (400, 119)
     options = log_in_init()

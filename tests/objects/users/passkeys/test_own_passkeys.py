@@ -77,7 +77,7 @@ def test_only_the_session_that_asked_adds_it(client):
     assert complete(options, signed, ann).status == 200
 
 
-def test_nobody_gets_a_passkey_for_a_name_of_others(client):
+def test_no_one_gets_a_passkey_for_a_name_of_others(client):
     sign_up("ann")
     bob = sign_up("bob")
     assert bob.post("/functions/registerInit", {"username": "ann"}).error == (400, 202)
@@ -87,7 +87,7 @@ def test_nobody_gets_a_passkey_for_a_name_of_others(client):
     assert listed(bob) == []
 
 
-def test_a_second_factor_is_asked_for(client):
+def test_a_second_factor_is_requested(client):
     ann = sign_up("ann")
     secret = base64.b32encode(b"12345678901234567890").decode()
 
@@ -164,7 +164,7 @@ def test_taking_the_identity_away_takes_all_of_them(client, master):
         assert log_in(passkey).error == (400, 141)
 
 
-def test_nobody_claims_the_identity_by_authdata(client):
+def test_no_one_claims_the_identity_by_authdata(client):
     _, answer = register("ann")
     bob = sign_up("bob")
     claim = {"authData": {"passkey": {"id": answer["user"]["id"]}}}

@@ -93,7 +93,7 @@ def test_a_username_that_is_none_is_named(db, value):
     assert not PasskeyChallenge.objects.exists()
 
 
-def test_a_name_that_is_taken_is_told_as_at_sign_up(client):
+def test_a_name_that_is_taken_is_reported_as_at_sign_up(client):
     sign_up("ann")
     as_sign_up = client.post("/users", {"username": "ANN", "password": "x"})
     assert ANYBODY.post("/functions/registerInit", {"username": "ANN"}).json == as_sign_up.json
@@ -232,7 +232,7 @@ def changed(signed: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
     ],
     ids=lambda value: str(value)[:30],
 )  # fmt: skip
-def test_a_form_that_is_none_is_told_by_its_place_and_the_token_still_counts(db, path, value):
+def test_a_form_that_is_none_is_reported_by_its_place_and_the_token_still_counts(db, path, value):
     options = register_init("ann")
     signed = Authenticator().create(options)
     refused(complete(options, changed(signed, path, value)), "signedChallenge: ", path)
@@ -311,13 +311,13 @@ def test_a_key_that_is_none_is_refused(db):
     refused(complete(options, authenticator.create(options)), "signedChallenge: ")
 
 
-def test_user_verification_is_asked_for_by_the_setting(db, settings):
+def test_user_verification_is_requested_by_the_setting(db, settings):
     settings.SERVICE = {**settings.SERVICE, "WEBAUTHN_USER_VERIFICATION": "preferred"}
     _, answer = register("ann", Authenticator(flags=UP))
     assert answer["token"]
 
 
-def test_attestation_is_asked_for_by_the_setting(db, settings):
+def test_attestation_is_requested_by_the_setting(db, settings):
     settings.SERVICE = {**settings.SERVICE, "WEBAUTHN_ATTESTATION": "direct"}
     options = register_init("ann")
     assert options["attestation"] == "direct"
@@ -370,7 +370,7 @@ def test_an_answer_to_another_challenge_is_refused(db):
     refused(complete(second, Authenticator().create(first)), "challenge")
 
 
-def test_tokens_that_nobody_was_given_are_refused(db):
+def test_tokens_that_no_one_was_given_are_refused(db):
     options = register_init("ann")
     signed = Authenticator().create(options)
     for token in ("x", "A" * 43, "\u0000", "ä" * 43, "A" * 100_000):
@@ -380,7 +380,7 @@ def test_tokens_that_nobody_was_given_are_refused(db):
         )
 
 
-def test_of_two_who_want_one_name_the_second_is_told(db):
+def test_of_two_who_want_one_name_the_second_is_refused(db):
     first, second = register_init("ann"), register_init("Ann")
     assert complete(first, Authenticator().create(first)).status == 200
     reply = complete(second, Authenticator().create(second))
@@ -388,7 +388,7 @@ def test_of_two_who_want_one_name_the_second_is_told(db):
     assert (UserRow.objects.count(), Passkey.objects.count(), Wallet.objects.count()) == (1, 1, 1)
 
 
-def test_a_passkey_is_nobody_elses(db):
+def test_a_passkey_belongs_to_one_user(db):
     authenticator, _ = register("ann")
     options = register_init("bob")
     reply = complete(options, authenticator.create(options))
@@ -400,7 +400,7 @@ def test_a_passkey_is_nobody_elses(db):
 # -- Who may --------------------------------------------------------------------------------------
 
 
-def test_the_read_only_master_key_registers_nobody(db):
+def test_the_read_only_master_key_registers_no_one(db):
     assert Api(READ_ONLY).post("/functions/registerInit", {"username": "ann"}).error == (400, 119)
     options = register_init("ann")
     reply = complete(options, Authenticator().create(options), Api(READ_ONLY))
@@ -422,7 +422,7 @@ def test_whoever_may_not_make_users_may_not_by_this(master):
     assert nothing_was_made()
 
 
-def test_while_the_system_is_read_only_nobody_registers(db):
+def test_while_the_system_is_read_only_no_one_registers(db):
     from objects.database import maintenance
 
     options = register_init("ann")

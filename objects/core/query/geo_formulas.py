@@ -1,7 +1,7 @@
 """Geometry on the globe and on the plane.
 
-Distances are great-circle angles by the haversine formula; PostgreSQL computes the same formula
-(``objects.sql.geo``), so both readings agree but for the last bits of a double: about 1e-12
+Distances are great-circle angles by the haversine formula; PostgreSQL computes the same
+formula (``objects.sql.geo_formulas``), so both agree but for the last bits of a double: about 1e-12
 radians, a hundredth of a millimetre. Boxes and polygons are on the plane of degrees, as with
 MongoDB's legacy coordinates; both sides compute them by the same operations in the same order,
 so they agree to the bit. Borders belong to the shape.

@@ -1,4 +1,4 @@
-"""Places in SQL: the same formulas as ``objects.core.query.geo``, without any extension."""
+"""Places in SQL: the formulas of ``objects.core.query.geo_formulas``, without any extension."""
 
 from __future__ import annotations
 

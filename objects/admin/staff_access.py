@@ -1,4 +1,7 @@
-"""The common frame of the pages of a class: permissions, and the principals they act as.
+"""What staff may see and change on the pages of a class: permissions and principals.
+
+A staff permission opens whole classes. Single objects are left out only while a staff user browses
+in the place of a user.
 
 ``@class_page`` puts a view at ``/admin/data/CLASS/…``. It is called with a ``Place``: the class,
 the staff user's permissions, and the principals to read and to write with. POST is refused unless
@@ -36,7 +39,7 @@ Subject = Literal["objects", "class"]
 _ACTING: Final = "data_acting"
 log = get_logger("admin")
 PUBLIC: Final = "*"
-"""In place of a user's id: everybody who isn't logged in."""
+"""In place of a user's id: callers who aren't logged in."""
 
 
 def permission(action: StaffAction, class_name: ClassName | None) -> str:
@@ -71,7 +74,7 @@ def acting_of(request: HttpRequest) -> Acting | None:
         return None
     user_id, writes = str(chosen.get("user")), bool(chosen.get("writes"))
     if user_id == PUBLIC:
-        return Acting(CLIENT, "everybody who isn't logged in", PUBLIC, writes)
+        return Acting(CLIENT, "callers who aren't logged in", PUBLIC, writes)
     try:
         principal, name = as_user(user_id)
     except ObjectNotFound:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from objects.core.query.operators.access import OneOfIds, ReadableBy, WritableBy
+from objects.core.query.operators.access_lists import OneOfIds, ReadableBy, WritableBy
 from objects.sql.fragments import Sql
 from objects.sql.operators.compilation import Compilation, OperatorSql, sql_of
 

@@ -22,7 +22,7 @@ from time import monotonic
 from typing import NamedTuple
 
 from backend.limits.bucket_names import NEARLY, Names, Who
-from backend.limits.counters import Bucket, Counter
+from backend.limits.exact_counts import Bucket, Counter
 from backend.logs.setup import get_logger
 from backend.settings.rate_limits import Rule
 

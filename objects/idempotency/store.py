@@ -26,18 +26,18 @@ from django.db.models.functions import Now
 from backend.kernel.connections import advisory_locks
 from backend.kernel.encryption import cipher, secret_keys
 from backend.kernel.errors import DuplicateRequest, Timeout
-from backend.kernel.replays import IdentifiedRequest, StoredResponse
+from backend.kernel.idempotency import IdentifiedRequest, StoredResponse
 from backend.settings.conf import service_settings
 from objects.database import locks
 from objects.database.orm import delete_in_batches, orm_queries
 from objects.database.statements import fetch
 from objects.database.transactions import all_or_nothing
-from objects.replays.models import KeptAnswer
+from objects.idempotency.models import KeptAnswer
 
 MOST_BYTES: Final = 64 * 1024
 """Of an answer's body. Of a larger one only is kept that it was given."""
 
-_PURPOSE: Final = "objects.replays.answer"
+_PURPOSE: Final = "objects.replays.answer"  # of stored answers: the name of keys in use
 _AT_ONCE: Final = 1000
 # SQL: the ORM's upsert opens a transaction, two round trips more for each request.
 _KEEP: Final = """
