@@ -10,17 +10,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from django.db.models import QuerySet
-
 from chain import rpc
 from chain.core.failures import NodeFailure
 from chain.core.node import Node
-from chain.core.transactions.states import PENDING, STALLED
-from chain.models import Transaction
-from chain.models.expressions import now_in_milliseconds, touched
 from chain.monitor import node_requests
+from chain.monitor.storage.registration import is_unknown_elsewhere, move
 from objects.database import maintenance
-from objects.database.orm import orm_queries
 
 _PATIENCE: Final = 5.0
 
@@ -28,9 +23,8 @@ _PATIENCE: Final = 5.0
 def claim(network_id: int, tx_hash: str) -> None:
     """Have the record of a hash be of this network, if another one's nodes have never known it and
     one of this network knows it now. Makes no request unless that is in question."""
-    with orm_queries():
-        if not _unknown_elsewhere(network_id, tx_hash).exists():
-            return
+    if not is_unknown_elsewhere(network_id, tx_hash):
+        return
 
     def known(node: Node) -> bool:
         return node_requests.transactions(node, [tx_hash]).get(tx_hash) is not None
@@ -42,34 +36,3 @@ def claim(network_id: int, tx_hash: str) -> None:
     if is_here:
         with maintenance.recording(), maintenance.writing():
             move(network_id, tx_hash)
-
-
-def move(network_id: int, tx_hash: str) -> None:
-    """As ``claim``, for a caller that knows the transaction's network. It is monitored as if
-    it began now. Part of the caller's transaction."""
-    now = now_in_milliseconds()
-    with orm_queries():
-        _unknown_elsewhere(network_id, tx_hash).update(
-            network_id=str(network_id),
-            status=PENDING,
-            attempts=0,
-            last_checked=None,
-            pending_since=now,
-            next_check_at=now,
-            failed_checks=0,
-            missing_since=None,
-            missing_checks=0,
-            updated_at=touched(),
-        )
-
-
-def _unknown_elsewhere(network_id: int, tx_hash: str) -> QuerySet[Transaction]:
-    """The record of a hash, if it is of another network whose nodes have never known it."""
-    return Transaction.objects.filter(
-        hash=tx_hash,
-        network_id__isnull=False,
-        status__in=(PENDING, STALLED),
-        from_address=None,
-        block_number=None,
-        late_receipt__isnull=True,
-    ).exclude(network_id=str(network_id))

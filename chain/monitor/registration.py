@@ -6,7 +6,6 @@ from functools import partial
 from typing import Final
 
 from django.db import transaction
-from django.db.models import F
 
 from backend.kernel.connections.advisory_locks import unique_value
 from backend.logs.setup import get_logger
@@ -15,13 +14,8 @@ from backend.tasks.broker import BrokerAway
 from backend.tasks.registered import task
 from chain.core.names import hash_of, network_of
 from chain.core.transactions.sightings import Sighting
-from chain.core.transactions.states import PENDING
-from chain.models import Transaction
-from chain.models.expressions import now_in_milliseconds
-from chain.monitor.claims import move
-from objects.core.names import new_object_id
+from chain.monitor.storage import registration as rows
 from objects.database import locks, maintenance
-from objects.database.orm import orm_queries
 
 _SECONDS: Final = 5.0
 _NOTHING: Final = Sighting()
@@ -41,36 +35,18 @@ def start(network_id: int | str, tx_hash: str, sighting: Sighting = _NOTHING) ->
     network, known_hash = network_of(network_id), hash_of(tx_hash)
     with maintenance.recording(), maintenance.writing():
         lock(known_hash)
-        now = now_in_milliseconds()
-        new = Transaction(
-            object_id=new_object_id(),
-            created_at=now,
-            updated_at=now,
-            hash=known_hash,
-            network_id=str(network),
-            status=PENDING,
-            attempts=0,
-            next_check_at=now,
-            nonce=sighting.nonce,
-            from_address=sighting.from_address,
-            to=sighting.to,
-        )
-        with orm_queries():
-            Transaction.objects.bulk_create([new], ignore_conflicts=True)
-            same_hash = Transaction.objects.filter(hash=known_hash)
-            object_id = same_hash.values_list("object_id", flat=True).get()
-        if object_id == new.object_id:
+        row = rows.insert(network, known_hash, sighting)
+        if row.is_new:
             _check_after_commit(network)
         else:
-            move(network, known_hash)
-    return object_id
+            rows.move(network, known_hash)
+    return row.object_id
 
 
 def started(object_id: str, network_id: int) -> None:
     """Follow a record that has just been stored, in the transaction that has stored it."""
     with transaction.atomic():
-        with orm_queries():
-            Transaction.objects.filter(pk=object_id).update(next_check_at=F("created_at"))
+        rows.check_from_creation(object_id)
         _check_after_commit(network_id)
 
 

@@ -160,12 +160,11 @@ def remove(network_id: int, *, keep_data: bool = False, delete_data: bool = Fals
         if delete_data:
             for model in (Block, ProvedBlock, Coverage, Backfill, Recheck, Reorganisation):
                 model._default_manager.filter(network_id=network_id).delete()
+        # The number of the last message stays: subscribers may come back with it.
+        reset = {"planned": 0, "looked_at": None, "moved_at": None, **RESET_CURSOR}
         with orm_queries():
             # Another version of the contracts makes every worker drop what it was about to store.
-            cursors.update(contracts=next_version())
-            if delete_data:
-                # The number of the last message stays: subscribers may come back with it.
-                cursors.update(planned=0, looked_at=None, moved_at=None, **RESET_CURSOR)
+            cursors.update(contracts=next_version(), **(reset if delete_data else {}))
         [now] = fetch_values(str, "SELECT statement_timestamp()", (), prepare=True)
     if delete_data:
         _delete_in_batches(

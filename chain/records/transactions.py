@@ -31,11 +31,9 @@ from chain.core.transactions.states import (
     SAFE,
     STALLED,
 )
-from chain.models import Transaction
 from objects.access.policy import Scope
 from objects.core.names import ObjectId, check_class_name
 from objects.core.query.tree import Everything
-from objects.database.orm import orm_queries
 from objects.definitions import registry
 from objects.rules import Change, Rules
 from objects.storage import writes
@@ -174,9 +172,7 @@ def _take(fields: dict[str, Any], name: str, read: _Reader) -> None:
 
 def _known(change: Change) -> Wire | None:
     """The record of the same hash, locked."""
-    with orm_queries():
-        same_hash = Transaction.objects.filter(hash=change.fields["hash"])
-        object_id = same_hash.values_list("object_id", flat=True).order_by().first()
+    object_id = monitor.id_of(change.fields["hash"])
     if object_id is None:
         return None
     table = registry.find(check_class_name(_CLASS))
