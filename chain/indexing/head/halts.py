@@ -21,7 +21,9 @@ from chain.core.failures import Moved, NodeFailure, TryAgain
 from chain.core.node import Header, Node
 from chain.indexing import verification
 from chain.indexing.head import commits, cursor, fetches
-from chain.indexing.head.cursor import Elsewhere, Position
+from chain.indexing.head.cursor import Elsewhere
+from chain.indexing.storage import block_rows, cursors
+from chain.indexing.storage.cursors import Position
 from chain.indexing.verification import Scheme
 from chain.models import Block, Blockchain, ContractEvent, Cursor, ProvedBlock
 from chain.models.expressions import in_seconds
@@ -50,7 +52,7 @@ def review(network_id: int) -> bool:
     is halted. The block at the cursor is not compared: a reorganisation above the final block is
     unwound by the reader.
     """
-    at = cursor.read(network_id)
+    at = cursors.read(network_id)
     if at is None or at.number is None:
         return False
     floor = cursor.floor(at)
@@ -115,12 +117,12 @@ def _common_block(at: Position, floor: int, node: Node) -> int | None:
     view = fetches.look(node, floor, with_tags=False)
     if view.ours is not None:
         verification.check_hashes(node, [view.ours], Scheme.of(at.verify))
-    ours = partial(cursor.hashes, at.network_id)
+    ours = partial(block_rows.hashes, at.network_id)
     if view.ours is not None and view.ours.hash == ours(floor, floor).get(floor, at.hash):
         return floor
     if view.ours is None and view.latest.height >= floor:
         raise Moved("a block is not there any more")
-    lowest = cursor.lowest(at.network_id)
+    lowest = block_rows.lowest(at.network_id)
     top = min(floor - 1, view.latest.height)
     common = None if lowest is None else forks.fork_point(ours, theirs, floor=lowest, top=top)
     if view.ours is None and common == view.latest.height:
@@ -175,7 +177,7 @@ def index_from_scratch(network_id: int) -> None:
 
     Raises ``CannotResume``; nothing has changed then.
     """
-    at = cursor.read(network_id)
+    at = cursors.read(network_id)
     if at is None or at.halted is not None or behind_final(at) is None:
         at = _halted_position(network_id)
     try:
@@ -197,7 +199,7 @@ def behind_final(at: Position) -> int | None:
 
 def advice(network_id: int) -> str | None:
     """What may be done about a network that is ``behind_final``, for operators; None for others."""
-    at = cursor.read(network_id)
+    at = cursors.read(network_id)
     highest = None if at is None else behind_final(at)
     if at is None or highest is None:
         return None
@@ -214,7 +216,7 @@ _CHANGED: Final = "The network has moved on meanwhile; look again."
 def _halted_position(network_id: int) -> Position:
     """The position of a halted network. Raises ``CannotResume`` for any other network, so that no
     command for halts can discard a healthy index. ``position.lock`` repeats the check."""
-    at = cursor.read(network_id)
+    at = cursors.read(network_id)
     if at is None or at.number is None:
         raise CannotResume(_not_read(network_id))
     if at.halted is None:
@@ -263,19 +265,15 @@ def _shared(node: Node, at: Position, number: int) -> Header:
 def _read_hashes(network_id: int, number: int) -> list[tuple[int, str]]:
     """What is stored of the chain at this height, or last below: of a header, of an event, of a
     block that was proved."""
-    headers = Block.objects.filter(network_id=network_id, canonical=True)
-    events = ContractEvent.objects.filter(network_id=str(network_id), canonical=True)
-    proved = ProvedBlock.objects.filter(network_id=network_id)
+    blocks = Block.objects.filter(network_id=network_id, canonical=True, number__lte=number)
+    events = ContractEvent.objects.filter(
+        network_id=str(network_id), canonical=True, block_number__lte=number
+    )
+    proved = ProvedBlock.objects.filter(network_id=network_id, number__lte=number)
+    highest = (
+        blocks.order_by("-number").values_list("number", "hash")[:1],
+        events.order_by("-block_number").values_list("block_number", "block_hash")[:1],
+        proved.order_by("-number").values_list("number", "hash")[:1],
+    )
     with orm_queries():
-        highest = {
-            *headers.filter(number__lte=number)
-            .order_by("-number")
-            .values_list("number", "hash")[:1],
-            *events.filter(block_number__lte=number)
-            .order_by("-block_number")
-            .values_list("block_number", "block_hash")[:1],
-            *proved.filter(number__lte=number)
-            .order_by("-number")
-            .values_list("number", "hash")[:1],
-        }
-    return [*highest]
+        return [*highest[0].union(*highest[1:])]

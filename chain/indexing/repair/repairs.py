@@ -15,7 +15,8 @@ from django.db import transaction
 
 from chain.core.blocks.differences import Content, Difference, Identity, compare, identity_of
 from chain.core.blocks.events import EventRow
-from chain.indexing.history.progress import Lost, canonical_blocks_at
+from chain.indexing.history.progress import Lost
+from chain.indexing.storage import block_rows
 from chain.indexing.storage.events import NOW, moment_text, outbox_insert, store_events
 from chain.models import Coverage
 from chain.models.columns import Column, Columns
@@ -212,7 +213,7 @@ def date(network_id: int, rows: Iterable[EventRow]) -> int:
 
 def _holds(network_id: int, truth: Truth, final: int) -> bool:
     recent = {height: hash_ for height, hash_ in truth.hashes.items() if height > final}
-    canonical = dict(canonical_blocks_at(network_id, recent))
+    canonical = dict(block_rows.at_heights(network_id, recent))
     return all(canonical.get(height) == hash_ for height, hash_ in recent.items())
 
 

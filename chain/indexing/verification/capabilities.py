@@ -17,8 +17,7 @@ from typing import Final, Literal, NamedTuple
 
 from chain.core.blocks.hashes import has_own_hash
 from chain.core.node import Header
-from chain.models import Cursor
-from objects.database.orm import orm_queries
+from chain.indexing.storage import cursors
 
 Capability = Literal["proves_hashes", "proves_receipts"]
 
@@ -66,22 +65,18 @@ def learn(network_id: int, headers: Sequence[Header]) -> None:
     newest = headers[-1]
     is_own = "proves_hashes" in capabilities.proved and capabilities.hashes_until is None
     has_hash = is_own or has_own_hash(newest)
-    changes: dict[str, bool | None] = {}
-    if has_hash and "proves_hashes" not in capabilities.proved:
-        changes["proves_hashes"] = True
-    if (
+    hashes = has_hash and "proves_hashes" not in capabilities.proved
+    hashes_again = (
         has_hash
         and capabilities.hashes_until is not None
         and newest.height > capabilities.hashes_until
-    ):
-        changes["hashes_until"] = None
-    if "proves_receipts" not in capabilities.proved:
-        with_root = _with_root.get(network_id)
-        if any(header.hash == with_root for header in headers):
-            changes["proves_receipts"] = True
-    if changes:
-        with orm_queries():
-            Cursor.objects.filter(network_id=network_id).update(**changes)
+    )
+    with_root = _with_root.get(network_id)
+    receipts = "proves_receipts" not in capabilities.proved and any(
+        header.hash == with_root for header in headers
+    )
+    if hashes or hashes_again or receipts:
+        cursors.learn(network_id, hashes=hashes, hashes_again=hashes_again, receipts=receipts)
         _known.pop(network_id, None)
 
 
@@ -95,10 +90,9 @@ def _read(network_id: int) -> _Known:
     capabilities = _known.get(network_id)
     if capabilities is not None and monotonic() - capabilities.read_at < _KEPT:
         return capabilities
-    with orm_queries():
-        cursor = Cursor.objects.filter(network_id=network_id).only(*_FLAGS, "hashes_until").first()
-    if cursor is None:
+    learned = cursors.capabilities(network_id)
+    if learned is None:
         return _Known(monotonic(), frozenset(), None)
-    proved = frozenset(name for name in _FLAGS if getattr(cursor, name))
-    capabilities = _known[network_id] = _Known(monotonic(), proved, cursor.hashes_until)
+    proved = frozenset(name for name in _FLAGS if getattr(learned, name))
+    capabilities = _known[network_id] = _Known(monotonic(), proved, learned.hashes_until)
     return capabilities
