@@ -234,6 +234,16 @@ def learn(network_id: int, *, hashes: bool, hashes_again: bool, receipts: bool) 
     )
 
 
+def set_outbox(network_id: int, seq: int) -> None:
+    """Store that the outbox of a locked cursor ends with ``seq``, and notify its consumers."""
+    fetch(
+        "UPDATE chain_cursor SET outbox = %(seq)s WHERE network_id = %(network)s",
+        {"seq": seq, "network": network_id},
+        prepare=True,
+    )
+    notify(network_id, seq)
+
+
 def notify(network_id: int, seq: int) -> None:
     """Notify consumers of the outbox, when the transaction commits, of rows up to ``seq``."""
     fetch(
