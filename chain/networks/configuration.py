@@ -14,6 +14,7 @@ from backend.kernel.errors import DuplicateValue, ObjectNotFound, OperationForbi
 from backend.kernel.principal import MASTER
 from backend.logs.setup import get_logger
 from chain.core.transactions.states import PENDING
+from chain.indexing.storage import retention
 from chain.models import (
     Backfill,
     Block,
@@ -34,11 +35,9 @@ from objects import service
 from objects.core.names import ObjectId, check_class_name
 from objects.database import maintenance
 from objects.database.orm import orm_queries
-from objects.database.statements import fetch_values
 from objects.storage.records import wire_object
 
 _CLASS: Final = check_class_name("Blockchain")
-_BATCH: Final = 5000  # rows in one transaction
 
 log = get_logger("chain")
 
@@ -165,38 +164,11 @@ def remove(network_id: int, *, keep_data: bool = False, delete_data: bool = Fals
         with orm_queries():
             # Another version of the contracts makes every worker drop what it was about to store.
             cursors.update(contracts=next_version(), **(reset if delete_data else {}))
-        [now] = fetch_values(str, "SELECT statement_timestamp()", (), prepare=True)
+        now = retention.statement_time()
     if delete_data:
-        _delete_in_batches(
-            "chain_contract_event", _EVENTS, {"network": str(network_id), "now": now}
-        )
-        _delete_in_batches("chain_outbox", _MESSAGES, {"network": network_id})
+        retention.remove_network(network_id, now)
     log.warning("a network was removed", network=network_id, deleted=delete_data, data=str(data))
     return data
-
-
-# Not what is stored after the removal: the network may have been added again.
-_EVENTS: Final = f"""
-SELECT ctid FROM chain_contract_event
- WHERE network_id = %(network)s AND created_at <= %(now)s::timestamptz LIMIT {_BATCH}
-"""
-_MESSAGES: Final = f"""
-SELECT o.ctid FROM chain_outbox o JOIN chain_cursor c ON c.network_id = o.network_id
- WHERE o.network_id = %(network)s AND o.seq < c.outbox LIMIT {_BATCH}
-"""
-
-
-def _delete_in_batches(table: str, chosen: str, params: dict[str, Any]) -> None:
-    while True:
-        with maintenance.writing():
-            rows = fetch_values(
-                int,
-                f"DELETE FROM {table} WHERE ctid = ANY(ARRAY({chosen})) RETURNING 1",
-                params,
-                prepare=False,
-            )
-        if not rows:
-            return
 
 
 def _locked(network_id: int) -> Blockchain | None:

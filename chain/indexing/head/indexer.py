@@ -49,7 +49,7 @@ def look(network_id: int, node: Node, until: float) -> Outcome:
     read is dropped then."""
     at = cursors.read(network_id)
     if at is None:
-        cursors.insert(network_id)
+        cursors.make(network_id)
         at = cursors.read(network_id)
     if at is None:
         return Outcome.DONE

@@ -75,7 +75,7 @@ def read(network_id: int) -> Position | None:
     return rows[0] if rows else None
 
 
-def insert(network_id: int) -> None:
+def make(network_id: int) -> None:
     """Insert the cursor of a network that is active and has none."""
     fetch(
         "INSERT INTO chain_cursor (network_id) SELECT network_id FROM chain_blockchain"
