@@ -1,4 +1,4 @@
-"""The admin's page of the live channel: what was told last, who is connected, and what lags."""
+"""The admin's page of the live channel: the last events, connections and lags."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ log = get_logger("admin")
 
 @dataclass(slots=True)
 class Lag:
-    """How far a network's events have been told, by the process that is furthest behind."""
+    """How far a network's events have been sent, by the process that is furthest behind."""
 
     network: str
     newest: int
-    told: int | None = None
+    sent: int | None = None
     by_process: list[tuple[str, int]] = field(default_factory=list)
 
     @property
     def behind(self) -> int | None:
         """Return how many rows are still to be sent; None if no process sends any."""
-        return None if self.told is None else max(0, self.newest - self.told)
+        return None if self.sent is None else max(0, self.newest - self.sent)
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class SentEvent:
     """A row of the outbox, as the page shows it."""
 
     entry: OutboxEntry
@@ -85,7 +85,7 @@ def live(request: HttpRequest) -> HttpResponseBase:
 
 
 def lags(state: outbox.State, processes: Iterable[dict[str, Any]]) -> list[Lag]:
-    """Each network's lag. Only processes that have connections to ``/ws`` tell anything."""
+    """Return each network's lag. Only processes with connections to ``/ws`` send events."""
     by_network = {
         str(network_id): Lag(str(network_id), reach.newest)
         for network_id, reach in state.networks.items()
@@ -96,22 +96,22 @@ def lags(state: outbox.State, processes: Iterable[dict[str, Any]]) -> list[Lag]:
             lag = by_network.get(network)
             if lag is not None:
                 sent = int(figures["told"])
-                lag.told = sent if lag.told is None else min(lag.told, sent)
+                lag.sent = sent if lag.sent is None else min(lag.sent, sent)
                 behind = max(0, lag.newest - sent)
                 lag.by_process.append((f"{process['host']}:{process['pid']}", behind))
     return [by_network[network] for network in sorted(by_network, key=int)]
 
 
-def _newest() -> list[Told]:
+def _newest() -> list[SentEvent]:
     entries = OutboxEntry.objects.order_by("-created_at", "-network_id", "-seq")[:_SHOWN]
     return [
-        Told(entry, Event(entry.network_id, entry.seq, entry.op, entry.payload).details)
+        SentEvent(entry, Event(entry.network_id, entry.seq, entry.op, entry.payload).details)
         for entry in entries
     ]
 
 
 def _process(status: dict[str, Any]) -> dict[str, Any]:
-    """A report, with what the page counts itself."""
+    """Return a report with the figures that the page computes."""
     parts = status["parts"]
     return status | {
         "age": max(0.0, time() - status["at"]),

@@ -16,8 +16,13 @@ _COUNTED: Final[tuple[tuple[str, str, str, str], ...]] = (
 )
 _MEASURED: Final[tuple[tuple[str, str, str, str], ...]] = (
     ("livequery_subscriptions", "livequery", "subscriptions", "Live queries that are open."),
-    ("livequery_lag_seconds", "livequery", "lag", "How old the last change was when it was told."),
-    ("events_catching_up", "events", "catching_up", "Connections told what they have missed."),
+    ("livequery_lag_seconds", "livequery", "lag", "Age of the last change when it was sent."),
+    (
+        "events_catching_up",
+        "events",
+        "catching_up",
+        "Connections that are being sent missed events.",
+    ),
 )
 
 
@@ -69,7 +74,7 @@ def _of_parts(processes: dict[str, dict[str, Any]]) -> Iterator[Metric]:
             yield samples
     lag = GaugeMetricFamily(
         "svc_events_lag_messages",
-        "Messages of the event channel still to be told.",
+        "Messages of the event channel still to be sent.",
         labels=("process", "network"),
     )
     for process, status in processes.items():

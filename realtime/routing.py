@@ -21,6 +21,6 @@ def _at(path: str, consumer: type[AsyncConsumer]) -> URLPattern:
 websocket_urlpatterns: list[URLPattern] = [
     _at("/ws", EventSocket),
     _at("/livequery", LiveQuerySocket),
-    # Where Parse's clients look without being told.
+    # The default address of Parse's clients.
     _at(service_settings.MOUNT_PATH, LiveQuerySocket),
 ]

@@ -19,7 +19,7 @@ from backend.instance.folder import DATABASE
 from bench import accounting
 from bench.client import wait_until_answering
 from bench.failure import BenchFailure
-from bench.realtime.telling import NETWORK
+from bench.realtime.delivery import NETWORK
 from bench.servers import (
     LOGS,
     ROOT,

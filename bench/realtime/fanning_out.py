@@ -72,7 +72,7 @@ class Teller:
 def teller(engines: Engines) -> Iterator[Teller]:
     """A chain that is empty, and the process that fills it."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "bench.realtime.telling"],
+        [sys.executable, "-m", "bench.realtime.delivery"],
         cwd=ROOT,
         env=service_environment(engines) | {"PROCESS": "manage", "LOG_LEVEL": "WARNING"},
         stdin=subprocess.PIPE,

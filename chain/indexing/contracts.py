@@ -19,7 +19,7 @@ from django.db import transaction
 from chain.core.abi import proxies
 from chain.core.abi.contract import LONGEST_NAME, Event, events_of
 from chain.core.abi.logs import Vocabulary
-from chain.core.blocks.events import EventRow
+from chain.core.blocks.events import EventRow, event_row
 from chain.core.names import ZERO_ADDRESS, checksummed
 from chain.core.node import Log, LogFilter, Node
 from chain.indexing.contract_versions import contracts_changed
@@ -105,19 +105,7 @@ class Catalogue:
             ordinals[contract.address] = ordinal + 1
             name, args = contract.vocabulary.read(log.topics, log.data)
             events.append(
-                EventRow(
-                    contract.name,
-                    name,
-                    contract.address,
-                    transaction_hash,
-                    log.height,
-                    log.block_hash,
-                    log.index,
-                    int(log.transaction_index, 16),
-                    ordinal,
-                    args,
-                    times.get(log.block_hash),
-                )
+                event_row(log, contract.name, contract.address, name, args, ordinal, times)
             )
         return events
 

@@ -1,34 +1,25 @@
 """The columns of events and of monitored transactions, and the rows that statements return.
 
-A column of an event is declared here, stored by ``ContractEvent``, and a field of ``EventRow``; the
-statements of ``chain.indexing`` and the fields of the class derive from the declaration. See
-docs/contributing.md, Add a stored column of an event.
+Columns of an event are declared in ``chain.core.blocks.events``, those of a transaction here.
 """
 
 from __future__ import annotations
 
 from typing import Annotated, Final, NamedTuple
 
-from chain.models.columns import Column, Columns
+from chain.core.blocks.events import EventRow
+from chain.core.columns import Column, Columns
 
+_WRITTEN: Final = Columns.of(EventRow)
 EVENT: Final = Columns(
     (
-        Column("contract_name", "text", "String", is_escaped=True),
-        Column("event_name", "text", "String", is_escaped=True),
+        *_WRITTEN[:2],
         Column("network_id", "text", "String", is_written=False),
-        Column("address", "text", "String"),
-        Column("transaction_hash", "text", "String"),
-        Column("block_number", "bigint", "Number", is_identity=True),
-        Column("block_hash", "text", "String", is_identity=True),
-        Column("log_index", "bigint", "Number", is_identity=True),
-        Column("transaction_index", "bigint", "Number"),
-        Column("ordinal", "bigint"),
-        Column("args", "jsonb", "Object", is_escaped=True),
-        Column("block_timestamp", "timestamptz", "Date", keeps_known=True),
+        *_WRITTEN[2:],
         Column("timestamp", "timestamptz", "Date", is_written=False),
     )
 )
-"""``ContractEvent``: what comes with each row are the fields of ``chain.core.blocks.events``."""
+"""``ContractEvent``: the columns of ``EventRow``, and those that statements set."""
 
 TRANSACTION: Final = Columns(
     (

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from django.db.models import Model
 
+from chain.core.columns import camel_case
 from chain.models import (
     SHOWN_EVENTS,
     Blockchain,
@@ -18,7 +19,6 @@ from chain.models import (
     Transaction,
     finality,
 )
-from chain.models.columns import camel_case
 from chain.models.stored import EVENT, TRANSACTION
 from chain.records.contracts import ContractRules, EventRules
 from chain.records.rules import BlockchainRules, IdentityRules

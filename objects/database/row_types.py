@@ -1,7 +1,8 @@
 """Row types: what a statement returns, decoded by psycopg's own loaders.
 
-A row type is a ``NamedTuple`` whose fields are the columns of a statement, in its order, annotated
-``str``, ``int``, ``float`` or ``bool``, with ``| None`` where a column may be null. ``select_list``
+A row type is a ``NamedTuple`` or ``msgspec.Struct`` whose fields are the columns of a statement, in
+its order, annotated ``str``, ``int``, ``float`` or ``bool``, with ``| None`` where a column may be
+null. ``select_list``
 writes the columns from the same declaration: a field is the column of its name unless its
 annotation carries the SQL, as in ``Annotated[int, "COALESCE({row}.attempts, 0)"]``.
 """
@@ -13,6 +14,8 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+from msgspec import Struct
 
 # The loaders are those of PostgreSQL's int8, float8, bool and text. They parse the text of any
 # narrower type as well, and a whole or decimal ``numeric``.
@@ -37,9 +40,14 @@ def decoder_of(row_type: Any) -> Decoder:
     decoder = _decoders.get(row_type)
     if decoder is None:
         hints = get_type_hints(row_type)
-        decoder = Decoder(tuple(_oid(hint) for hint in hints.values()), row_type._make)
+        make = _make_struct(row_type) if issubclass(row_type, Struct) else row_type._make
+        decoder = Decoder(tuple(_oid(hint) for hint in hints.values()), make)
         _decoders[row_type] = decoder
     return decoder
+
+
+def _make_struct(row_type: type[Struct]) -> Callable[[Sequence[Any]], Any]:
+    return lambda values: row_type(*values)
 
 
 def value_decoder_of(value_type: Any) -> Decoder:

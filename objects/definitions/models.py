@@ -91,7 +91,7 @@ class StoredObject(AbstractObject):
 
 
 class RelationMember(models.Model):
-    """One member of a relation: ``owning`` has ``related`` in its field ``key``."""
+    """One member of a relation: ``owning_id`` has ``related_id`` in its field ``key``."""
 
     pk = models.CompositePrimaryKey("class_id", "key", "owning_id", "related_id")
     class_id = models.BigIntegerField()

@@ -87,7 +87,7 @@ def sort_expressions(table: ClassTable, key: OrderKey, alias: str) -> list[Sql]:
 
 
 def _sort_any(value: Sql) -> list[Sql]:
-    """A value of unknown kind, in MongoDB's order of kinds (``matching.sort_key``)."""
+    """A value of unknown kind, in MongoDB's order of kinds (see ``predicate.sort_value``)."""
     v, params = value.text, value.params
     rank = (
         f"(CASE jsonb_typeof({v}) WHEN 'number' THEN 1 WHEN 'string' THEN 2 WHEN 'object' THEN"

@@ -13,7 +13,7 @@ def found_in(text: str, pattern: str, options: str, short: str | None = None) ->
     """Return whether a pattern is found in a text; ``text`` is SQL with collation "C".
 
     What begins with fixed letters is a range of the text as well, so that an index on it is used;
-    a range of ``short``, its beginning (``field_sql.short_expression``), where that says the same.
+    a range of ``short``, its beginning (``fields.short_expression``), where that says the same.
     """
     regex = compile_regex(pattern, options)
     if regex.literal is not None:

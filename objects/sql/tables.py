@@ -78,7 +78,7 @@ class ClassTable:
     learned: tuple[IndexFields, ...] = ()
     """The learned indexes that are valid (``objects.learned``)."""
     readings: dict[tuple[str, str], Any] = field(default_factory=dict, compare=False, repr=False)
-    """How ``field_sql`` reads fields that queries have named, by field and alias."""
+    """How ``fields`` reads fields that queries have named, by field and alias."""
     attached: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
     """What layers above have read for this version of the class; see ``registry.renew``."""
 

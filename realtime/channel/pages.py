@@ -104,7 +104,7 @@ class Pages:
             self._read, {network_id: number * ROWS - 1}, ROWS + 1
         )
         try:
-            page = await self._threads.do(read)
+            page = await self._threads.run(read)
         finally:
             is_current = self._pending.get(key) is asyncio.current_task()
             if is_current:

@@ -150,7 +150,7 @@ class Pump:
         self._wake.clear()
         waiting, self._waiters = self._waiters, []
         try:
-            state = await self._thread.do(outbox.state)
+            state = await self._thread.run(outbox.state)
             await self._publish_new(state)
             for finality in LATER:
                 if finality in self._active:
@@ -186,7 +186,7 @@ class Pump:
             return
         behind = _behind(feed, state)
         while behind:
-            events = await self._thread.do(partial(read_rows, behind, ROWS))
+            events = await self._thread.run(partial(read_rows, behind, ROWS))
             await self._publish_all(feed, events)
             behind = _still_behind(feed, behind, events)
 
@@ -201,7 +201,7 @@ class Pump:
                 feed.start(state.epoch, marks)
             return
         if _is_replaced(feed, state):
-            marks = await self._thread.do(partial(outbox.settled_marks, finality))
+            marks = await self._thread.run(partial(outbox.settled_marks, finality))
             gates.open_all()
             feed.restart(state.epoch, marks)
             return
@@ -212,7 +212,7 @@ class Pump:
         }
         while behind:
             removed = {network: self._removed.get(network, 0) for network in behind}
-            events, waiting = await self._thread.do(partial(read_settled, behind, ROWS, finality))
+            events, waiting = await self._thread.run(partial(read_settled, behind, ROWS, finality))
             await self._publish_all(feed, events)
             for network in behind:
                 gates.open(network)
@@ -229,7 +229,7 @@ class Pump:
         """
         start = self._starts.get(finality)
         if start is None or (start.epoch != epoch and start.marks.done()):
-            read = self._starting.do(partial(outbox.settled_marks, finality))
+            read = self._starting.run(partial(outbox.settled_marks, finality))
             start = self._starts[finality] = _Start(epoch, asyncio.create_task(read))
             start.marks.add_done_callback(lambda _: self._wake.set())
         if not start.marks.done():
@@ -269,7 +269,11 @@ class Pump:
 
         That happens if this process, or the network's finality, stalled for days.
         """
-        log.error("rows of the outbox are gone that weren't told", network=network_id, up_to=seq)
+        log.error(
+            "rows of the outbox were removed before they were sent",
+            network=network_id,
+            up_to=seq,
+        )
         self._removed[network_id] = seq
         feed.skip(network_id, seq)
 

@@ -1,8 +1,7 @@
-"""How long the queries of each network may take to be matched while clients of others wait.
+"""Time limits for matching the queries of a network while clients of other networks wait.
 
-Changes are sent in the order of their commits, so what one network's queries take delays all
-clients.
-Each network has ``BURST`` seconds, which fill up again at ``RATE`` seconds a second. Times are
+Changes are sent in the order of their commits, so one network's queries delay all clients. Each
+network has ``BURST`` seconds, which fill up again at ``RATE`` seconds a second. Times are
 measured, not estimated: many cheap queries take as long as a few costly ones.
 """
 
@@ -17,19 +16,19 @@ RATE: Final = 0.25
 """Seconds that it gets back each second."""
 NOTICED: Final = 0.0001
 """Seconds: queries that take less aren't counted."""
-_NOBODY: Final[frozenset[str]] = frozenset()
+_NONE: Final[frozenset[str]] = frozenset()
 _MOST: Final = 1_000
 
 
 class MatchingTime:
-    """What is left to each network. Moments are those of a monotonic clock, in seconds."""
+    """The time left to each network. Moments are those of a monotonic clock, in seconds."""
 
     def __init__(self) -> None:
         self._left: dict[str, tuple[float, float]] = {}
         self._spent: set[str] = set()
 
     def spend(self, networks: Collection[str], seconds: float, now: float) -> None:
-        """Divide the time that a query took between the networks that ask it."""
+        """Charge the time that a query took to its networks, in equal parts."""
         for network in networks:
             left = max(self._left_at(network, now) - seconds / len(networks), -BURST)
             self._left[network] = (left, now)
@@ -43,7 +42,7 @@ class MatchingTime:
     def spent(self, now: float) -> Set[str]:
         """The networks that have no time left."""
         if not self._spent:
-            return _NOBODY
+            return _NONE
         self._spent = {network for network in self._spent if self._left_at(network, now) <= 0}
         return self._spent
 

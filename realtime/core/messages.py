@@ -1,8 +1,8 @@
 """The messages of live queries, as Parse's SDKs speak them.
 
-What a client says is read here into typed messages, or refused with the place and the reason;
-unknown keys are refused too. What the server says is JSON text. Nothing is checked here that needs
-to know who asks.
+Messages of clients are parsed into typed messages, or rejected with the place and the reason;
+unknown keys are rejected too. Messages of the server are JSON text. Checks that depend on the
+caller are elsewhere.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Connect(_Message, frozen=True):
 
 
 class LiveQuery(_Message, frozen=True):
-    """What a subscription asks: a class, a ``where``, the fields to send, the fields to watch.
+    """The query of a subscription: a class, a ``where``, the fields to send, the fields to watch.
 
     ``fields`` is what older SDKs call ``keys``.
     """
@@ -101,7 +101,7 @@ class Unsubscribe(_Message, frozen=True):
 
 
 class Fetch(_Message, frozen=True):
-    """Send what the query of a subscription finds now."""
+    """Send the current results of a subscription's query."""
 
     op: Literal["query"]
     request_id: int
@@ -126,7 +126,7 @@ _decoders: Final[dict[str, msgspec.json.Decoder[Any]]] = {
 
 
 def parse_message(text: str) -> ClientMessage:
-    """What a client says. Raises ``Refused`` with code 1 (no such message) or 3 (unknown op)."""
+    """Parse a client's message. Raises ``Refused`` with code 1 (malformed) or 3 (unknown op)."""
     try:
         start = _start.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
@@ -146,7 +146,7 @@ def parse_message(text: str) -> ClientMessage:
 
 def _reason(error: Exception) -> str:
     if isinstance(error, msgspec.ValidationError):
-        # The library's words name the type and the place, never a value but an unknown key's name.
+        # The library's text has the type, the place and the name of an unknown key, no value.
         return str(error)[:200]
     return "not valid JSON"
 
@@ -186,7 +186,7 @@ def _check_fields(names: list[str] | None, place: str) -> None:
         _check_length(name, place, MAX_FIELD)
 
 
-# -- What the server says -------------------------------------------------------------------------
+# -- Messages of the server -----------------------------------------------------------------------
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -195,8 +195,8 @@ def _text(value: object) -> str:
     return _encode(value).decode()
 
 
-def said_to(client_id: str, installation_id: str | None) -> str:
-    """The members that every message to a client has, without braces."""
+def recipient(client_id: str, installation_id: str | None) -> str:
+    """Return the members that every message to a client has, without braces."""
     members = f'"clientId":{_text(client_id)}'
     if installation_id is not None:
         members += f',"installationId":{_text(installation_id)}'
@@ -204,7 +204,7 @@ def said_to(client_id: str, installation_id: str | None) -> str:
 
 
 def connected(client: str) -> str:
-    """The answer to ``connect``. ``client`` is what ``said_to`` gave, here and below."""
+    """The answer to ``connect``. ``client`` is the result of ``recipient``, here and below."""
     return f'{{"op":"connected",{client}}}'
 
 
@@ -224,7 +224,7 @@ def result(client: str, request_id: int, objects: str) -> str:
 
 
 def error(code: int, text: str, *, reconnect: bool, request_id: int | None = None) -> str:
-    """That something is refused, or has ended. SDKs reconnect when it says so."""
+    """An error: something was rejected or has ended. SDKs reconnect if ``reconnect`` is set."""
     about = "" if request_id is None else f',"requestId":{request_id}'
     again = "true" if reconnect else "false"
     return f'{{"op":"error","code":{code},"error":{_text(text)},"reconnect":{again}{about}}}'
@@ -242,12 +242,12 @@ _HEADS: Final[dict[Op, bytes]] = {
 
 
 def event_middle(client: str, request_id: int) -> bytes:
-    """What is between the op and the objects of an event of one subscription."""
+    """Return the part of an event between the op and the objects, for one subscription."""
     return f'",{client},"requestId":{request_id},'.encode()
 
 
-def only_which(class_name: str, object_id: str) -> bytes:
-    """An object that may no longer be read, as ``event_body`` takes it: only which one it is."""
+def identity_only(class_name: str, object_id: str) -> bytes:
+    """Return the class and id of an object that may no longer be read, for ``event_body``."""
     return _encode({"className": class_name, "objectId": object_id})
 
 

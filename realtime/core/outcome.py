@@ -1,4 +1,4 @@
-"""What a change of an object is to a subscription, and what of an object it is sent."""
+"""The event that a change of an object is for a subscription, and the fields that are sent."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def outcome(
     before: bool | None,
     after: bool | None,
 ) -> Op | None:
-    """What happened to a subscription; None if nothing did.
+    """Return the event for a subscription, or None.
 
     ``before`` and ``after`` say whether the subscription finds the object as it was and as it is;
     None stands for an object that isn't there.
@@ -38,5 +38,5 @@ def touches(
 
 
 def fields_sent(names: Iterable[str]) -> frozenset[str]:
-    """The fields that are sent where these are asked for: some always are."""
+    """Return the fields that are sent for these ``keys``: some always are."""
     return ALWAYS_SENT.union(names)

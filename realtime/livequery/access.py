@@ -1,11 +1,11 @@
-"""Who sees what of a live query.
+"""What a caller may see of the objects of a live query.
 
-``bind`` asks the policy once for a caller and a class, and gives an ``Access`` that answers for one
-object after the other without a database: may it be read, and what of it is shown. It holds for one
-version of the class and for one principal; its holder binds again when either changes.
+``bind`` evaluates the policy once for a caller and a class. The ``Access`` that it returns decides
+for each object without a database whether it may be read, and which of its fields. It is valid for
+one version of the class and one principal; its holder binds again when either changes.
 
-``bind`` may read the database and run a deployment's own code (triggers before a find), so it
-belongs into a thread. An ``Access`` only computes and belongs wherever it is needed.
+``bind`` may read the database and run a deployment's code (``before_find``): call it in a thread.
+An ``Access`` only computes.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ _NOTHING_HIDDEN: Final[frozenset[str]] = frozenset()
 class Access:
     """What one caller may see of the objects of a class, as long as its ``version`` is the same.
 
-    Callers with equal ``rights`` may read the same objects and are shown the same of each, but for
-    the objects' access lists, which are told apart by ``acl_ids`` (None: they don't count, for the
-    master key). ``version`` is 0 for a class that isn't there. ``condition`` is what ``allows``
-    asks.
+    Callers with equal ``rights`` may read the same objects and see the same fields, except for
+    the objects' access lists, which are compared with ``acl_ids`` (None: not compared, for the
+    master key). ``version`` is 0 for a class that doesn't exist. ``condition`` is the query of
+    ``allows``.
     """
 
     class_name: ClassName
@@ -69,7 +69,7 @@ class Access:
         return self.rights, self.acl_ids
 
     def allows(self, obj: Wire) -> bool:
-        """Whether the object may be read as far as its class and the triggers say."""
+        """Whether the class's permissions and triggers allow reading the object."""
         return self._allows(obj)
 
     def listed(self, obj: Wire) -> bool:
@@ -109,10 +109,10 @@ def bind(
     where: Query,
     watch: Collection[FieldPath] = (),
 ) -> Access:
-    """What the caller may see of what ``where`` finds.
+    """Return what the caller may see of the objects that ``where`` matches.
 
-    ``table`` is the class, as current as possible; None where there is none, which nothing is seen
-    of until it's there. ``watch`` are the fields whose changes are waited for.
+    ``table`` is the class, as current as possible; None if it doesn't exist yet. ``watch`` are the
+    fields whose changes the caller subscribes to.
 
     Raises ``OperationForbidden``, ``ObjectNotFound`` and ``InvalidSessionToken`` as a find does:
     the class's permissions, a protected field in ``where`` or ``watch``; ``InvalidQuery`` for what
@@ -129,7 +129,7 @@ def bind(
 
 
 def check_matchable(where: Query, table: ClassTable | None, place: str = "where") -> None:
-    """Raise ``InvalidQuery`` for a question that can't be answered by looking at one object."""
+    """Raise ``InvalidQuery`` for a query that can't be matched with one object alone."""
     for node in walk(where):
         if isinstance(node, InQuery | Select | RelatedTo):
             raise InvalidQuery(
@@ -144,7 +144,7 @@ def check_matchable(where: Query, table: ClassTable | None, place: str = "where"
 
 
 def _action(where: Query) -> Action:
-    """Waiting for one object by its id is getting it, as for Parse."""
+    """A subscription to one object by its id needs ``get``, as with Parse."""
     if isinstance(where, Equals) and where.path == ("objectId",) and isinstance(where.value, str):
         return "get"
     return "find"
@@ -152,7 +152,7 @@ def _action(where: Query) -> Action:
 
 def _check_watch(principal: Principal, table: ClassTable, watch: Collection[FieldPath]) -> None:
     for path in watch:
-        # That a field has changed tells about it.
+        # That a field has changed reveals something about it.
         policy.check_question(principal, table, Exists((path[0],), True))
 
 
@@ -162,7 +162,7 @@ def _bound(principal: Principal, table: ClassTable, action: Action) -> Access:
     try:
         check_matchable(narrowed, table, "before_find")
     except InvalidQuery:
-        # Fail closed: what the trigger would have left out isn't known here.
+        # Fail closed: the objects that the trigger would exclude aren't known here.
         raise OperationForbidden(
             f"Objects of {table.class_name} can't be watched: a trigger asks for other objects."
         ) from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from realtime.core.subscription_index import SubscriptionIndex
-from realtime.livequery.subscriptions import Group, Subscription, group_key
+from realtime.livequery.groups import Group, Subscription, group_key
 
 
 class LiveClass:
@@ -17,38 +17,38 @@ class LiveClass:
         self._of_version: dict[int, int] = {}
 
     def add(self, subscription: Subscription) -> None:
-        """Answer a subscription from now on."""
-        admitted = subscription.admitted
-        key = group_key(admitted)
+        """Add a subscription."""
+        authorized = subscription.authorized
+        key = group_key(authorized)
         group = self.groups.get(key)
         if group is None:
-            group = self.groups[key] = Group(key, admitted)
+            group = self.groups[key] = Group(key, authorized)
             self.index.add(group, group.query)
         group.add(subscription)
-        version = admitted.access.version
+        version = authorized.access.version
         self._of_version[version] = self._of_version.get(version, 0) + 1
 
     def remove(self, subscription: Subscription) -> None:
-        """Answer a subscription no more."""
+        """Remove a subscription."""
         assert subscription.cohort is not None
         group = subscription.cohort.group
         group.remove(subscription)
         if not group.cohorts:
             del self.groups[group.key]
             self.index.remove(group)
-        version = subscription.admitted.access.version
+        version = subscription.authorized.access.version
         self._of_version[version] -= 1
         if not self._of_version[version]:
             del self._of_version[version]
 
     def subscriptions(self) -> list[Subscription]:
-        """All of them."""
+        """Return all subscriptions."""
         return [
             subscription for group in self.groups.values() for subscription in group.subscriptions()
         ]
 
     def outdated(self, version: int) -> list[Subscription]:
-        """Those whose rights are of a former version of the class; versions grow."""
+        """Return subscriptions whose rights are of an earlier version of the class."""
         if all(existing >= version for existing in self._of_version):
             return []
         return [

@@ -16,10 +16,10 @@ from backend.kernel.principal import Authority, Principal
 from backend.logs.setup import get_logger
 from realtime.core import messages
 from realtime.core.messages import Connect, Fetch, Refused, Subscribe, Unsubscribe
-from realtime.livequery import answers, events
+from realtime.livequery import commands, trigger_calls
 from realtime.livequery.engine import LiveQueries
+from realtime.livequery.groups import Client
 from realtime.livequery.identities import Identity
-from realtime.livequery.subscriptions import Client
 from realtime.process.process import Process
 from realtime.sockets.connections import POLICY, TRY_AGAIN, Socket
 
@@ -76,11 +76,11 @@ class LiveQuerySocket(Socket):
                 messages.NOT_CONNECTED, "Connect before anything else.", message.request_id
             )
         elif isinstance(message, Subscribe):
-            await answers.subscribe(self._engine, client, message, text)
+            await commands.subscribe(self._engine, client, message, text)
         elif isinstance(message, Unsubscribe):
-            answers.unsubscribe(self._engine, client, message.request_id)
+            commands.unsubscribe(self._engine, client, message.request_id)
         elif isinstance(message, Fetch):
-            await answers.fetch(self._engine, client, message.request_id)
+            await commands.fetch(self._engine, client, message.request_id)
 
     async def _connect(self, message: Connect) -> None:
         if self._client is not None:
@@ -95,7 +95,7 @@ class LiveQuerySocket(Socket):
             self.close_with(POLICY, "wrong key")
             return
         try:
-            client = await self._admitted(caller, message.session_token)
+            client = await self._authorize(caller, message.session_token)
         except ServiceError as error:
             self._refuse(error.code, error.message)
             passes = isinstance(error, RateLimited | ServiceUnavailable)
@@ -106,22 +106,22 @@ class LiveQuerySocket(Socket):
             return
         self._client = client
         self._engine.add_client(client)
-        self.enqueue(messages.connected(client.said_to))
+        self.enqueue(messages.connected(client.recipient))
 
-    async def _admitted(self, caller: Principal, token: str | None) -> Client:
+    async def _authorize(self, caller: Principal, token: str | None) -> Client:
         engine = self._engine
         identity: Identity | None = None
         if token is not None and not caller.is_master:
-            identity = await engine.prove(self, token)
+            identity = await engine.authenticate(self, token)
         client = Client(self, str(uuid4()), caller, identity)
         principal, counts = client.principal(identity), engine.counts()
 
-        def ask() -> None:
-            with events.calling(self.address, self.headers, principal):
-                events.connect(principal, counts)
+        def authorize() -> None:
+            with trigger_calls.client_context(self.address, self.headers, principal):
+                trigger_calls.connect(principal, counts)
 
         try:
-            await engine.in_thread(self, ask)
+            await engine.in_thread(self, authorize)
         except BaseException:
             engine.release(identity)
             raise

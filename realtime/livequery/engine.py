@@ -1,7 +1,7 @@
-"""Live queries of one process: who is subscribed to what, and the telling of committed changes.
+"""Live queries of one process: subscriptions, and the publication of committed changes.
 
-All of the state is the event loop's. What asks the database or runs a deployment's code does so in
-a thread, and what it found is put into force in one step afterwards, if it still holds then.
+All state belongs to the event loop. Database queries and a deployment's code run in threads; their
+results are applied in one step afterwards, if they are still valid then.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from objects.core.names import ClassName
 from realtime.core import messages
 from realtime.core.effort import MOST, QUICK
 from realtime.core.matching_time import NOTICED, MatchingTime
-from realtime.livequery.after_events import Afterwards, Happened
 from realtime.livequery.classes import LiveClass
-from realtime.livequery.events import Counts, is_told
+from realtime.livequery.event_triggers import EventTriggers, PendingEvent
 from realtime.livequery.feed import RETRY, Feed
-from realtime.livequery.identities import SESSIONS, Followed, Identities, Identity
-from realtime.livequery.notifications import Seen, Telling, match, tellings
+from realtime.livequery.groups import Client, Group, Subscription, is_too_large
+from realtime.livequery.identities import SESSIONS, Identities, Identity, SessionChanges
+from realtime.livequery.notifications import DecodedChange, Notification, match, notifications
 from realtime.livequery.renewal import Renewed, renewed
-from realtime.livequery.subscriptions import Client, Group, Subscription, is_too_large
+from realtime.livequery.trigger_calls import Counts, has_event_triggers
 from realtime.process.process import Process
 from realtime.process.shares import Shares
 from realtime.sockets.connections import TRY_AGAIN
-from realtime.sockets.threads import Asker, FairThreads, Threads
+from realtime.sockets.threads import FairThreads, Requester, Threads
 
 _SLICE: Final = 0.01
-"""Seconds for which changes are sent before others have their turn in the event loop."""
+"""Seconds for which changes are sent before other tasks of the event loop run."""
 _TOO_COSTLY: Final = "The query has too many constraints for an object with such long lists."
-_NO_TIME_LEFT: Final = "Queries of this address take too long to match: ask fewer or simpler ones."
+_NO_TIME_LEFT: Final = "Queries of this address take too long to match: use fewer or simpler ones."
 _SESSION_ENDED: Final = 209
 _MEBIBYTE: Final = 1024 * 1024
 _MEMORY: Final = 2048 * _MEBIBYTE  # where MEMORY_LIMIT is 0
@@ -47,8 +47,8 @@ log = get_logger("livequery")
 T = TypeVar("T")
 
 
-class Turn:
-    """The time for which the event loop may be held, before others have their turn."""
+class TimeSlice:
+    """The time for which a task may hold the event loop before it yields."""
 
     def __init__(self) -> None:
         self._began = monotonic()
@@ -57,8 +57,8 @@ class Turn:
     def is_over(self) -> bool:
         return monotonic() - self._began > _SLICE
 
-    async def pass_on(self) -> None:
-        """Let others have theirs, then begin another one."""
+    async def renew(self) -> None:
+        """Yield to other tasks, then start another time slice."""
         await asyncio.sleep(0)
         self._began = monotonic()
 
@@ -76,20 +76,20 @@ class LiveQueries:
         self._of_identity: dict[Identity, dict[Subscription, None]] = {}
         self._feed: Feed | None = None
         self._feeding = asyncio.Event()
-        # Classes that are captured, and those that are relied on before they count.
+        # Captured classes, and those whose capture was requested, with the number of requests.
         self._captured: frozenset[str] = frozenset()
-        self._coming: dict[str, int] = {}
-        self._threads = FairThreads("livequery-asking")
-        # Clients who come wait for each other and for the triggers that they meet; changes of
-        # rights and events wait for neither.
+        self._pending_classes: dict[str, int] = {}
+        self._threads = FairThreads("livequery-requests")
+        # Connecting clients wait for each other and for their triggers; changes of rights and
+        # events wait for neither.
         self._renewals = Threads("livequery-renewing", 1)
         self._triggers = Threads("livequery-triggers")
-        # What takes long to match, so that only live queries wait for it.
+        # Costly matching, so that only live queries wait for it.
         self._matching = Threads("livequery-matching", 1)
         self._time = MatchingTime()
-        self._afterwards = Afterwards(self._triggers.do, self.counts)
+        self._event_triggers = EventTriggers(self._triggers.run, self.counts)
         self._subscriptions = 0
-        # Of subscriptions, those that begin too.
+        # Of subscriptions, including those that are being set up.
         most = (settings.MEMORY_LIMIT * _MEBIBYTE or _MEMORY) // 4
         self.memory = Shares("Subscriptions", most, most // 8)
         self._changes = 0
@@ -97,11 +97,11 @@ class LiveQueries:
         self._lag = 0.0
 
     async def run(self) -> None:
-        """Tell changes until cancelled."""
-        # If this isn't the first time, something may have been missed.
+        """Publish changes until cancelled."""
+        # After a restart of this part changes may have been missed.
         for client in list(self._clients):
-            self._send_away(client)
-        self._feed = feed = Feed(self._identities, self.tell)
+            self._disconnect(client)
+        self._feed = feed = Feed(self._identities, self.publish)
         self._captured = frozenset()
         unlisten = self._process.listener.subscribe(Reader.CHANNEL, lambda _payload: feed.wake())
         self._feeding.set()
@@ -110,12 +110,12 @@ class LiveQueries:
         finally:
             self._feeding.clear()
             unlisten()
-            self._afterwards.stop()
+            self._event_triggers.stop()
             for threads in (self._threads, self._renewals, self._triggers, self._matching):
                 await threads.close()
 
     def status(self) -> dict[str, Any]:
-        """Figures, as a ``Part`` gives them. ``lag`` is how old the last change was when told."""
+        """Return figures (see ``Part``). ``lag`` is the age of the last change when it was sent."""
         read_at = None if self._feed is None else self._feed.read_at
         return {
             "clients": len(self._clients),
@@ -130,57 +130,57 @@ class LiveQueries:
         }
 
     def counts(self) -> Counts:
-        """The figures that triggers get."""
+        """Return the figures that triggers get."""
         return Counts(len(self._clients), self._subscriptions)
 
-    async def in_thread(self, asker: Asker, work: Callable[[], T]) -> T:
-        """Do what a client asks for, where the database or a deployment's code is needed, as
-        ``FairThreads`` does it."""
-        return await self._threads.do_for(asker, work)
+    async def in_thread(self, requester: Requester, work: Callable[[], T]) -> T:
+        """Run a client's request that needs the database or a deployment's code in a thread, as
+        ``FairThreads`` does."""
+        return await self._threads.run_for(requester, work)
 
-    def drop(self, asker: Asker) -> None:
-        """A connection is gone: what it has asked and wasn't begun is forgotten."""
-        self._threads.drop(asker)
+    def drop(self, requester: Requester) -> None:
+        """Drop the requests of a closed connection that haven't started."""
+        self._threads.drop(requester)
 
     # -- Clients --------------------------------------------------------------------------------
 
     def add_client(self, client: Client) -> None:
-        """A client is connected. Its identity is released when it is removed."""
+        """Add a connected client. Its identity is released when it is removed."""
         self._clients[client] = None
 
     def remove_client(self, client: Client) -> None:
-        """A client is gone, and its subscriptions with it."""
+        """Remove a client and its subscriptions."""
         if client not in self._clients:
             return
         del self._clients[client]
         for subscription in list(client.subscriptions.values()):
             self._end(subscription)
         self.release(client.identity)
-        self._let_go()
+        self._release_classes()
 
-    def is_here(self, client: Client) -> bool:
+    def is_connected(self, client: Client) -> bool:
         """Whether a client is connected."""
         return client in self._clients
 
-    async def prove(self, asker: Asker, token: str) -> Identity:
-        """The bearer of a session token, to be released. Raises ``InvalidSessionToken``."""
-        # What ends a session while it is proven has to be noticed.
+    async def authenticate(self, requester: Requester, token: str) -> Identity:
+        """Return the bearer of a session token, to be released. Raises ``InvalidSessionToken``."""
+        # A session can end while it is authenticated: that has to be noticed.
         await self.capture(SESSIONS)
         try:
-            return await self.in_thread(asker, lambda: self._identities.prove(token))
+            return await self.in_thread(requester, lambda: self._identities.authenticate(token))
         finally:
-            self.captured(SESSIONS)
+            self.release_capture(SESSIONS)
 
     def release(self, identity: Identity | None) -> None:
-        """An identity that was proven is used no more."""
+        """Release an identity that ``authenticate`` returned."""
         if identity is not None:
             self._identities.release(identity)
-            self._let_go()
+            self._release_classes()
 
     # -- Subscriptions --------------------------------------------------------------------------
 
     def begin(self, subscription: Subscription) -> None:
-        """Answer a subscription from now on; its class has to be captured."""
+        """Start a subscription; its class has to be captured."""
         self._classes.setdefault(subscription.class_name, LiveClass()).add(subscription)
         subscription.client.subscriptions[subscription.request_id] = subscription
         if subscription.identity is not None:
@@ -189,9 +189,9 @@ class LiveQueries:
         self.memory.hold(subscription.socket.address, subscription.memory)
 
     def end(self, subscription: Subscription) -> None:
-        """Answer a subscription no more. Nothing is said to the client."""
+        """End a subscription. The client isn't notified."""
         self._end(subscription)
-        self._let_go()
+        self._release_classes()
 
     def _end(self, subscription: Subscription) -> None:
         if subscription.cohort is None:
@@ -213,102 +213,108 @@ class LiveQueries:
                 self._identities.release(identity)
 
     async def capture(self, class_name: ClassName) -> None:
-        """Have a class captured, until ``captured`` is called and it has no subscriptions.
+        """Capture a class until ``release_capture`` is called and it has no subscriptions.
 
-        Raises ``ServiceUnavailable`` if that can't be had.
+        Raises ``ServiceUnavailable`` if it can't be captured.
         """
-        self._coming[class_name] = self._coming.get(class_name, 0) + 1
+        self._pending_classes[class_name] = self._pending_classes.get(class_name, 0) + 1
         try:
             while class_name not in self._captured:
                 await self._feeding.wait()
                 assert self._feed is not None
-                in_force = await self._feed.want(self._wanted())
-                # Others may have come and gone meanwhile.
-                self._captured = in_force & self._wanted()
+                in_force = await self._feed.request(self._required_classes())
+                # Other subscriptions may have started or ended meanwhile.
+                self._captured = in_force & self._required_classes()
         except BaseException:
-            self.captured(class_name)
+            self.release_capture(class_name)
             raise
 
-    def captured(self, class_name: ClassName) -> None:
-        """End what ``capture`` began: its caller has subscribed, or no longer needs it."""
-        self._coming[class_name] -= 1
-        if not self._coming[class_name]:
-            del self._coming[class_name]
-        self._let_go()
+    def release_capture(self, class_name: ClassName) -> None:
+        """Undo ``capture``: its caller has subscribed, or no longer needs it."""
+        self._pending_classes[class_name] -= 1
+        if not self._pending_classes[class_name]:
+            del self._pending_classes[class_name]
+        self._release_classes()
 
-    def _wanted(self) -> frozenset[str]:
-        names = {*self._classes, *self._coming}
+    def _required_classes(self) -> frozenset[str]:
+        names = {*self._classes, *self._pending_classes}
         if len(self._identities):
             names.add(SESSIONS)
         return frozenset(names)
 
-    def _let_go(self) -> None:
-        required = self._wanted()
+    def _release_classes(self) -> None:
+        required = self._required_classes()
         if not self._captured <= required and self._feed is not None:
             self._captured &= required
-            self._feed.let_go(required)
+            self._feed.release(required)
 
     # -- Changes --------------------------------------------------------------------------------
 
-    async def tell(self, batch: Batch, followed: Followed) -> None:
-        """Tell subscribers of a reading, and of what it has done to their sessions."""
+    async def publish(self, batch: Batch, effects: SessionChanges) -> None:
+        """Send subscribers the changes of a batch, and its effects on their sessions."""
         gaps = [self._classes[name] for name in batch.gap if name in self._classes]
         for client in {
-            one.client: None for live_class in gaps for one in live_class.subscriptions()
+            subscription.client: None
+            for live_class in gaps
+            for subscription in live_class.subscriptions()
         }:
-            self._send_away(client)
-        for identity in followed.ended:
+            self._disconnect(client)
+        for identity in effects.ended:
             for subscription in list(self._of_identity.get(identity, ())):
-                subscription.say(_SESSION_ENDED, "Invalid session token")
+                subscription.send_error(_SESSION_ENDED, "Invalid session token")
                 self.end(subscription)
-        changed = [one for who in followed.changed for one in self._of_identity.get(who, ())]
+        changed = [
+            subscription
+            for identity in effects.changed
+            for subscription in self._of_identity.get(identity, ())
+        ]
         if changed:
             await self._renew(changed, None)
-        turn = Turn()
+        time_slice = TimeSlice()
         for change in batch.changes:
-            await self._tell_change(change, turn)
+            await self._publish_change(change, time_slice)
 
-    async def _tell_change(self, change: Change, turn: Turn) -> None:
+    async def _publish_change(self, change: Change, time_slice: TimeSlice) -> None:
         name, version = change.table.class_name, change.table.version
-        # Others come and go while rights are read; the last check is of those who get it.
+        # Subscriptions start and end while rights are read; the last check covers the recipients.
         while (live_class := self._classes.get(name)) and (
             outdated := live_class.outdated(version)
         ):
             await self._renew(outdated, change)
         if live_class is None:
             return
-        decoded = Seen(change)
+        decoded = DecodedChange(change)
         self._changes += 1
         self._lag = time() - change.at
         for group in live_class.index.candidates(*decoded.images):
             try:
                 effort = decoded.effort(group)
                 if effort > MOST:
-                    self._give_up(group, Timeout(_TOO_COSTLY))
+                    self._end_group(group, Timeout(_TOO_COSTLY))
                     continue
                 started_at = monotonic()
                 if self._has_no_time(group, started_at):
-                    self._give_up(group, Timeout(_NO_TIME_LEFT))
+                    self._end_group(group, Timeout(_NO_TIME_LEFT))
                     continue
                 matched = (
                     match(decoded, group)
                     if effort <= QUICK
-                    else await self._matching.do(partial(match, decoded, group))
+                    else await self._matching.run(partial(match, decoded, group))
                 )
                 now = monotonic()
                 if now - started_at > NOTICED:
                     self._time.spend(group.networks(), now - started_at, now)
                 if matched is not None:
-                    for notification in tellings(decoded, group, matched):
+                    for notification in notifications(decoded, group, matched):
                         self._send(decoded, group, notification)
             except Exception as error:
                 log.error("live query failed", class_name=name, exc_info=error)
-                self._give_up(group, InternalError("Internal server error."))
-            if turn.is_over:
-                await turn.pass_on()
+                self._end_group(group, InternalError("Internal server error."))
+            if time_slice.is_over:
+                await time_slice.renew()
 
     def _has_no_time(self, group: Group, now: float) -> bool:
-        """Whether all who ask this have used up their time, and others wait for it."""
+        """Whether all networks of the group have used up their time while others wait."""
         spent = self._time.spent(now)
         if not spent:
             return False
@@ -319,68 +325,70 @@ class LiveQueries:
             and any(client_network(client.socket.address) not in spent for client in self._clients)
         )
 
-    def _give_up(self, group: Group, error: ServiceError) -> None:
+    def _end_group(self, group: Group, error: ServiceError) -> None:
         for subscription in list(group.subscriptions()):
-            subscription.say(error.code, error.message)
+            subscription.send_error(error.code, error.message)
             self.end(subscription)
 
-    def _send(self, decoded: Seen, group: Group, notification: Telling) -> None:
-        if is_told(decoded.class_name):
-            self._have_asked(decoded, group, notification)
+    def _send(self, decoded: DecodedChange, group: Group, notification: Notification) -> None:
+        if has_event_triggers(decoded.class_name):
+            self._run_triggers(decoded, group, notification)
             return
         body = decoded.body(notification, group)
         event, op, too_large = messages.event, notification.op, is_too_large(body)
         for cohort in notification.cohorts:
             for subscription in cohort.subscriptions:
                 if too_large:
-                    subscription.say_too_large(f"{op} of {decoded.change.object_id}")
+                    subscription.send_too_large(f"{op} of {decoded.change.object_id}")
                 else:
                     subscription.socket.enqueue(event(op, subscription.middle, body))
             self._events += len(cohort.subscriptions)
 
-    def _have_asked(self, decoded: Seen, group: Group, notification: Telling) -> None:
+    def _run_triggers(
+        self, decoded: DecodedChange, group: Group, notification: Notification
+    ) -> None:
         obj = None if notification.object is None else decoded.image(notification.object)
         original = None if notification.original is None else decoded.image(notification.original)
         for cohort in notification.cohorts:
             for subscription in cohort.subscriptions:
-                pending = Happened(
+                pending = PendingEvent(
                     subscription,
-                    subscription.admitted.access,
+                    subscription.authorized.access,
                     group.fields,
                     notification.op,
                     decoded.change.object_id,
                     obj,
                     original,
                 )
-                self._afterwards.put(decoded.class_name, pending)
+                self._event_triggers.put(decoded.class_name, pending)
             self._events += len(cohort.subscriptions)
 
     async def _renew(self, subscriptions: Collection[Subscription], change: Change | None) -> None:
         """Evaluate again what subscribers may see: of the class as it is with this change, or as
-        it is now. Those who may see nothing any more are notified, and end."""
-        active = [one for one in subscriptions if one.cohort is not None]
+        it is now. Subscriptions that are no longer allowed are notified and end."""
+        active = [item for item in subscriptions if item.cohort is not None]
         while True:
             try:
-                results = await self._renewals.do(lambda: renewed(active, change))
+                results = await self._renewals.run(lambda: renewed(active, change))
                 break
             except ServiceUnavailable as error:
                 log.warning("rights of live queries can't be read", error=error.message)
                 await asyncio.sleep(RETRY)
-        for subscription, admitted in results:
-            self._put_into_force(subscription, admitted)
+        for subscription, authorized in results:
+            self._put_into_force(subscription, authorized)
 
-    def _put_into_force(self, subscription: Subscription, admitted: Renewed) -> None:
+    def _put_into_force(self, subscription: Subscription, authorized: Renewed) -> None:
         if subscription.cohort is None:
             return
-        if isinstance(admitted, ServiceError):
-            subscription.say(admitted.code, admitted.message)
+        if isinstance(authorized, ServiceError):
+            subscription.send_error(authorized.code, authorized.message)
             self.end(subscription)
             return
         live_class = self._classes[subscription.class_name]
         live_class.remove(subscription)
-        subscription.admitted = admitted
+        subscription.authorized = authorized
         live_class.add(subscription)
 
-    def _send_away(self, client: Client) -> None:
+    def _disconnect(self, client: Client) -> None:
         self.remove_client(client)
         client.socket.close_with(TRY_AGAIN, "changes were missed")

@@ -1,7 +1,7 @@
 """The thread that reads committed changes and hands them to the event loop, in order.
 
-A reading is passed on when the one before has been sent, so a process that can't keep up reads
-more at once instead of piling it up. Nothing is read while no class is wanted.
+A batch is handed over when the previous one has been sent, so a slow process reads larger batches
+instead of queueing them. Nothing is read while no class is requested.
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ from django.db import connections
 from backend.kernel.errors import ServiceError, ServiceUnavailable
 from backend.logs.setup import get_logger
 from objects.changes import KEPT, WANTED_FOR, Batch, Reader
-from realtime.livequery.identities import SESSIONS, Followed, Identities
+from realtime.livequery.identities import SESSIONS, Identities, SessionChanges
 
 RETRY: Final = 1.0
 """Seconds until the next attempt after PostgreSQL didn't answer."""
 _TRIM: Final = KEPT / 6
 _LAST_READING: Final = 5.0
-# While changes come, seconds between readings: a look costs PostgreSQL as much as several changes.
+# Seconds between reads while changes arrive: a read costs PostgreSQL as much as several changes.
 _PACE: Final = 0.01
 _MANY: Final = 200
 
 log = get_logger("livequery")
 
-# Gets a reading and its effects on sessions; returns when subscribers have their messages.
-Tell = Callable[[Batch, Followed], Coroutine[Any, Any, None]]
+# Gets a batch and its effects on sessions; returns when its messages are queued.
+Publish = Callable[[Batch, SessionChanges], Coroutine[Any, Any, None]]
 
 
 class Feed:
     """One reader, and its thread. Methods are called in the event loop."""
 
-    def __init__(self, identities: Identities, tell: Tell) -> None:
+    def __init__(self, identities: Identities, publish: Publish) -> None:
         self._identities = identities
-        self._tell = tell
+        self._publish = publish
         self._loop = asyncio.get_running_loop()
         self._ended: asyncio.Future[None] = self._loop.create_future()
         self._wake = threading.Event()
         self._lock = threading.Lock()
         self._is_over = False
-        # Guarded by the lock: what is wanted from now on, and who waits for its being captured.
+        # Guarded by the lock: the requested classes, and the callers that wait for their capture.
         self._wanted: frozenset[str] = frozenset()
         self._waiting: list[Future[frozenset[str]]] = []
         self._thread = threading.Thread(target=self._work, name="livequery", daemon=True)
@@ -63,12 +63,13 @@ class Feed:
             await asyncio.wait([self._ended], timeout=_LAST_READING)
 
     def wake(self) -> None:
-        """Something was committed."""
+        """Read now: changes were committed."""
         self._wake.set()
 
-    async def want(self, class_names: frozenset[str]) -> frozenset[str]:
-        """Have these classes captured, and no others, until the next call.
-        Returns when they are: the classes that are captured.
+    async def request(self, class_names: frozenset[str]) -> frozenset[str]:
+        """Capture these classes, and no others, until the next call.
+
+        Returns the captured classes once they are captured.
 
         Raises ``ServiceError`` if PostgreSQL can't be reached.
         """
@@ -79,8 +80,8 @@ class Feed:
         self._wake.set()
         return await asyncio.wrap_future(waiting)
 
-    def let_go(self, class_names: frozenset[str]) -> None:
-        """Have only these classes captured from the next time on."""
+    def release(self, class_names: frozenset[str]) -> None:
+        """Capture only these classes from the next read on."""
         with self._lock:
             self._wanted = class_names
 
@@ -93,7 +94,7 @@ class Feed:
                 self._wake.wait(WANTED_FOR / 3)
                 self._wake.clear()
                 if self._wanted:
-                    self._read_on()
+                    self._read_loop()
         except BaseException as raised:
             error = raised
         finally:
@@ -110,8 +111,8 @@ class Feed:
         else:
             self._ended.set_exception(error)
 
-    def _read_on(self) -> None:
-        """Read for as long as something is wanted, with one reader."""
+    def _read_loop(self) -> None:
+        """Read with one reader for as long as classes are requested."""
         reader = Reader()
         captured: frozenset[str] = frozenset()
         asked_at = trimmed_at = 0.0
@@ -130,7 +131,7 @@ class Feed:
                 except ServiceError as error:
                     self._pause_after(error)
                     continue
-                # What is read is handed over before anything else may fail.
+                # Hand over the batch before anything else can fail.
                 self._hand_over(batch)
                 try:
                     if _is_due(trimmed_at, _TRIM):
@@ -163,23 +164,23 @@ class Feed:
             future.set_result(class_names)
 
     def _hand_over(self, batch: Batch) -> None:
-        followed = self._follow(batch)
+        effects = self._follow(batch)
         self.read_at = monotonic()
-        if batch.changes or batch.gap or followed.ended or followed.changed:
-            asyncio.run_coroutine_threadsafe(self._tell(batch, followed), self._loop).result()
+        if batch.changes or batch.gap or effects.ended or effects.changed:
+            asyncio.run_coroutine_threadsafe(self._publish(batch, effects), self._loop).result()
 
-    def _follow(self, batch: Batch) -> Followed:
-        """What a reading does to sessions. It isn't told to anybody before that is known."""
-        ended = Followed()
+    def _follow(self, batch: Batch) -> SessionChanges:
+        """Return the effects of a batch on sessions, which must be known before it is published."""
+        ended = SessionChanges()
         while True:
             try:
                 if SESSIONS in batch.gap:
-                    followed = self._identities.reload()
-                    ended.ended += followed.ended
-                    ended.changed += followed.changed
-                followed = self._identities.follow(batch.changes, batch.role_version)
-                ended.ended += followed.ended
-                ended.changed += followed.changed
+                    effects = self._identities.reload()
+                    ended.ended += effects.ended
+                    ended.changed += effects.changed
+                effects = self._identities.follow(batch.changes, batch.role_version)
+                ended.ended += effects.ended
+                ended.changed += effects.changed
                 return ended
             except ServiceError as error:
                 log.warning("sessions can't be read", error=error.message)
@@ -198,5 +199,5 @@ def _is_due(last: float, every: float) -> bool:
 
 
 def _pause(batch: Batch, begun: float) -> float:
-    """How long to wait after a reading with changes; not at all if more are likely to be there."""
+    """Return the seconds to wait after a batch with changes; 0 if more changes are likely."""
     return 0 if len(batch.changes) >= _MANY else begun + _PACE - monotonic()

@@ -1,17 +1,17 @@
-"""Whose a session token is, for as long as live queries are open under it.
+"""The users of session tokens, for as long as live queries use them.
 
-One ``Identity`` a token in a process, however many subscriptions share it. It is proven when the
-first of them asks, and ends with its session: when that is removed (log out, a new password, the
-user's deletion, the admin), when it expires, or when it becomes another token's. Roles are read
-again whenever any role has changed.
+A process has one ``Identity`` per token, which subscriptions share. It is authenticated at first
+use and ends with its session: when that is removed (logout, a new password, deletion of the user,
+the admin), when it expires, or when its token changes. Roles are read again whenever any role has
+changed.
 
-``follow`` is handed every reading of committed changes before anything of it is delivered. What it
-finds counts for all of the reading, so nothing that was committed after a session ended, or after
-a role was taken away, reaches whoever lost it. For this ``_Session`` has to be captured (wanted)
-since before the first ``prove``.
+``follow`` gets every batch of committed changes before it is published. Its effects apply to the
+whole batch, so a change that was committed after a session ended, or after a role was removed,
+isn't sent to its former holder. This requires ``_Session`` to be captured since before the first
+``authenticate``.
 
-``prove``, ``follow`` and ``reload`` read the database and belong into a thread; several may be in
-here at once. Code that binds rights to an identity reads its ``generation`` first, and again in
+``authenticate``, ``follow`` and ``reload`` read the database: call them in threads, also
+concurrently. Code that binds rights to an identity reads its ``generation`` first, and again in
 the step that puts these rights into force: if it has changed, the rights are bound again.
 """
 
@@ -73,7 +73,7 @@ class Identity:
 
 
 @dataclass(slots=True)
-class Followed:
+class SessionChanges:
     """What has become of identities: those that ended (they are forgotten already), and those that
     hold other roles now."""
 
@@ -101,7 +101,7 @@ class Identities:
     def __len__(self) -> int:
         return len(self._known)
 
-    def prove(self, token: str) -> Identity:
+    def authenticate(self, token: str) -> Identity:
         """The bearer of a token; ``release`` it as often as it was proven.
 
         Raises ``InvalidSessionToken`` (209) for one that is unknown, has expired or has ended.
@@ -148,17 +148,17 @@ class Identities:
             if identity._holders <= 0:
                 self._forget(identity)
 
-    def follow(self, changes: Iterable[Change], role_version: str) -> Followed:
+    def follow(self, changes: Iterable[Change], role_version: str) -> SessionChanges:
         """Take in the changes of a reading, sessions that have expired, and roles.
 
         Call it for empty readings too: sessions expire without a change. If it raises, nothing of
         the reading may be delivered; what was left undone is done by the next call.
         """
-        followed = Followed()
+        effects = SessionChanges()
         with self._lock:
             for change in changes:
                 if change.table.class_name == SESSIONS:
-                    self._note(change, followed)
+                    self._note(change, effects)
             self._note_expired(monotonic())
             doubtful = set(self._doubtful)
             roles_changed = role_version != self._role_version
@@ -169,33 +169,33 @@ class Identities:
                     identity for identity in self._known.values() if identity not in doubtful
                 ]
         if doubtful:
-            self._prove_again(doubtful, followed)
+            self._authenticate_again(doubtful, effects)
         if roles_changed:
-            self._read_roles(unaffected, followed)
+            self._read_roles(unaffected, effects)
             with self._lock:
                 self._role_version = role_version
-        return followed
+        return effects
 
-    def reload(self) -> Followed:
-        """Prove all identities again, after readings were missed."""
-        followed = Followed()
+    def reload(self) -> SessionChanges:
+        """Authenticate all identities again, after batches were missed."""
+        effects = SessionChanges()
         with self._lock:
             self._role_changes += 1
             self._touched.update(self._by_session)
             everybody = set(self._known.values())
             self._doubtful |= everybody
         if everybody:
-            self._prove_again(everybody, followed)
-        return followed
+            self._authenticate_again(everybody, effects)
+        return effects
 
-    def _note(self, change: Change, followed: Followed) -> None:
+    def _note(self, change: Change, effects: SessionChanges) -> None:
         if self._proving:
             self._touched.add(change.object_id)
         identity = self._by_session.get(change.object_id)
         if identity is None:
             return
         if change.after is None:
-            self._end(identity, followed)
+            self._end(identity, effects)
         else:
             self._doubtful.add(identity)
 
@@ -223,7 +223,7 @@ class Identities:
     def _is_known(self, identity: Identity) -> bool:
         return self._known.get(identity._key) is identity
 
-    def _prove_again(self, doubtful: set[Identity], followed: Followed) -> None:
+    def _authenticate_again(self, doubtful: set[Identity], effects: SessionChanges) -> None:
         proven = tokens.prove_many([identity._key for identity in doubtful])
         now = monotonic()
         with self._lock:
@@ -231,14 +231,14 @@ class Identities:
             for identity in doubtful:
                 session = proven.get(identity._key)
                 if session is None or session.session_id != identity.session_id:
-                    self._end(identity, followed)
+                    self._end(identity, effects)
                     continue
                 identity._until = _until(session, now)
                 self._expect(identity)
                 if identity._become(_principal(session)):
-                    followed.changed.append(identity)
+                    effects.changed.append(identity)
 
-    def _read_roles(self, identities: list[Identity], followed: Followed) -> None:
+    def _read_roles(self, identities: list[Identity], effects: SessionChanges) -> None:
         users = {identity.principal.user_id for identity in identities}
         held = roles.held_by_many([user_id for user_id in users if user_id is not None])
         with self._lock:
@@ -247,13 +247,13 @@ class Identities:
                 assert previous.user_id is not None
                 current = _client(previous.user_id, held[previous.user_id], previous.session_id)
                 if identity._become(current):
-                    followed.changed.append(identity)
+                    effects.changed.append(identity)
 
-    def _end(self, identity: Identity, followed: Followed) -> None:
+    def _end(self, identity: Identity, effects: SessionChanges) -> None:
         if not identity.ended:
             identity.ended = True
             identity.generation += 1
-            followed.ended.append(identity)
+            effects.ended.append(identity)
             self._forget(identity)
 
     def _forget(self, identity: Identity) -> None:

@@ -1,7 +1,7 @@
-"""What a committed change is to a group of subscriptions: the events, and what they show.
+"""The notifications of a committed change for a group of subscriptions, and their content.
 
-An image is decoded once, and encoded once for each way in which it is shown; subscribers get the
-same text behind a head of their own. Nothing waits here, and nothing asks the database.
+An image is decoded once, and encoded once for each set of visible fields; subscribers get the same
+text after a head of their own. Nothing here waits or queries the database.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from backend.kernel.principal import EVERYBODY
 from objects.changes import Change
 from objects.storage.records import Record
 from realtime.core.effort import QUICK, extent
-from realtime.core.messages import event_body, only_which
+from realtime.core.messages import event_body, identity_only
 from realtime.core.outcome import Op, outcome, touches
-from realtime.livequery.subscriptions import Cohort, Group, Readers
+from realtime.livequery.groups import Cohort, Group, Readers
 
 Which = Literal["before", "after"]
 
@@ -29,11 +29,11 @@ _HAS_ORIGINAL: Final = frozenset({"update", "enter", "leave"})
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
+class Notification:
     """One event, for some cohorts of a group.
 
-    ``object`` and ``original`` say which images are shown; ``object`` None is an object that the
-    subscribers may no longer read, of which they are sent only which one it is.
+    ``object`` and ``original`` name the images to send; ``object`` None is an object that the
+    subscribers may no longer read: only its class and id are sent.
     """
 
     op: Op
@@ -42,8 +42,8 @@ class Telling:
     cohorts: list[Cohort]
 
 
-class Seen:
-    """A change while it is matched."""
+class DecodedChange:
+    """A change with its decoded images."""
 
     def __init__(self, change: Change) -> None:
         self.change = change
@@ -57,11 +57,11 @@ class Seen:
 
     @property
     def images(self) -> list[Wire]:
-        """The images that there are."""
+        """The existing images."""
         return [image for image in (self.before, self.after) if image is not None]
 
     def effort(self, group: Group) -> int:
-        """What it takes to match it with a group (``realtime.core.effort``); at most that."""
+        """Return the effort to match it (``realtime.core.effort``), or an upper bound."""
         upper = group.comparisons * self._size
         return upper if upper <= QUICK else group.comparisons * self._extent
 
@@ -75,16 +75,16 @@ class Seen:
         return sum(map(extent, self.images))
 
     def image(self, which: Which) -> Wire:
-        """An image that is there."""
+        """Return an existing image."""
         image = self.before if which == "before" else self.after
         assert image is not None
         return image
 
-    def body(self, telling: Telling, group: Group) -> bytes:
+    def body(self, notification: Notification, group: Group) -> bytes:
         """Return what follows the head of the message for every recipient."""
         key = (
-            self._form(telling.object, group),
-            None if telling.original is None else self._form(telling.original, group),
+            self._form(notification.object, group),
+            None if notification.original is None else self._form(notification.original, group),
         )
         body = self._bodies.get(key)
         if body is None:
@@ -107,7 +107,7 @@ class Seen:
         self, which: Which | None, hidden: frozenset[str], fields: frozenset[str] | None
     ) -> bytes:
         if which is None:
-            return only_which(self.class_name, self.change.object_id)
+            return identity_only(self.class_name, self.change.object_id)
         record = self.change.before if which == "before" else self.change.after
         image = self.image(which)
         assert record is not None
@@ -133,7 +133,7 @@ def _readers(record: Record | None) -> Readers:
 
 
 class Matched(NamedTuple):
-    """What the images are to a group, regardless of who may read them."""
+    """How a group matches the images, regardless of access lists."""
 
     was_found: bool
     is_found: bool
@@ -142,9 +142,9 @@ class Matched(NamedTuple):
     is_watched: bool
 
 
-def match(decoded: Seen, group: Group) -> Matched | None:
-    """What a change is to a group; None if it is nothing to it. Reads nothing of a group that
-    changes, so a thread may do it."""
+def match(decoded: DecodedChange, group: Group) -> Matched | None:
+    """Match a change with a group; None if it concerns no subscription. Only reads immutable
+    parts of the group, so it can run in a thread."""
     before, after = decoded.before, decoded.after
     was_found = before is not None and group.finds(before)
     is_found = after is not None and group.finds(after)
@@ -162,12 +162,12 @@ def match(decoded: Seen, group: Group) -> Matched | None:
     return Matched(was_found, is_found, was_allowed, is_allowed, is_watched)
 
 
-def tellings(decoded: Seen, group: Group, matched: Matched) -> list[Telling]:
-    """What a change is to the subscriptions of a group."""
+def notifications(decoded: DecodedChange, group: Group, matched: Matched) -> list[Notification]:
+    """Return the notifications of a change for the cohorts of a group."""
     was_found, is_found, was_allowed, is_allowed, is_watched = matched
     before, after = decoded.before, decoded.after
 
-    def telling(reads_before: bool, reads_after: bool) -> Telling | None:
+    def notification(reads_before: bool, reads_after: bool) -> Notification | None:
         op = outcome(
             None if before is None else was_found and reads_before,
             None if after is None else is_found and reads_after,
@@ -175,27 +175,27 @@ def tellings(decoded: Seen, group: Group, matched: Matched) -> list[Telling]:
         if op is None or (op == "update" and not is_watched):
             return None
         if op == "delete":
-            return Telling(op, "before", None, [])
+            return Notification(op, "before", None, [])
         shows_original = op in _HAS_ORIGINAL and was_allowed and reads_before
-        return Telling(
+        return Notification(
             op,
             "after" if is_allowed and reads_after else None,
             "before" if shows_original else None,
             [],
         )
 
-    kinds: dict[tuple[bool, bool], Telling | None] = {}
+    kinds: dict[tuple[bool, bool], Notification | None] = {}
     for cohort in group.named(*_lists(decoded)):
         reads = (cohort.reads(decoded.was_read_by), cohort.reads(decoded.is_read_by))
         if reads not in kinds:
-            kinds[reads] = telling(*reads)
+            kinds[reads] = notification(*reads)
         kind = kinds[reads]
         if kind is not None:
             kind.cohorts.append(cohort)
     return [kind for kind in kinds.values() if kind is not None and kind.cohorts]
 
 
-def _lists(decoded: Seen) -> list[Readers]:
+def _lists(decoded: DecodedChange) -> list[Readers]:
     return [
         readers
         for image, readers in (

@@ -10,12 +10,12 @@ from objects import triggers
 from objects.changes import Change
 from objects.core.names import ClassName
 from objects.sql.tables import ClassTable
-from realtime.livequery import events
+from realtime.livequery import trigger_calls
 from realtime.livequery.access import current_table
-from realtime.livequery.events import Admitted
-from realtime.livequery.subscriptions import Subscription
+from realtime.livequery.groups import Subscription
+from realtime.livequery.trigger_calls import AuthorizedQuery
 
-Renewed: TypeAlias = Admitted | ServiceError
+Renewed: TypeAlias = AuthorizedQuery | ServiceError
 
 
 def renewed(
@@ -27,29 +27,31 @@ def renewed(
     tables: dict[ClassName, ClassTable | None] = {}
     if change is not None:
         tables[change.table.class_name] = change.table
-    # Callers who are alike and ask the same are asked about once.
+    # Equal callers with the same query are evaluated once.
     by_question: dict[object, Renewed] = {}
     results: list[tuple[Subscription, Renewed]] = []
     for subscription in subscriptions:
-        name, admitted, principal = (
+        name, authorized, principal = (
             subscription.class_name,
-            subscription.admitted,
+            subscription.authorized,
             subscription.principal,
         )
         if name not in tables:
             tables[name] = current_table(name)
-        # Of a cohort all ask the same, unless a trigger has made it the same; what a trigger
-        # before a find adds may be another's for each client.
+        # A cohort has one query, unless a trigger has made it the same; what a before_find
+        # trigger adds can differ for each client.
         question: object = (
-            admitted if admitted.told is not admitted.question else subscription.cohort
+            authorized if authorized.effective is not authorized.requested else subscription.cohort
         )
         if triggers.has(name, "before_find"):
             question = subscription
         key = (principal.authority, principal.user_id, principal.roles, id(question))
         if key not in by_question:
             try:
-                with events.calling(subscription.socket.address, subscription.socket.headers):
-                    by_question[key] = events.renew(principal, admitted, tables[name])
+                with trigger_calls.client_context(
+                    subscription.socket.address, subscription.socket.headers
+                ):
+                    by_question[key] = trigger_calls.renew(principal, authorized, tables[name])
             except ServiceUnavailable:
                 raise
             except ServiceError as error:

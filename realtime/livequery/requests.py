@@ -7,7 +7,7 @@ from backend.settings.conf import service_settings
 from objects.core.names import ClassName, check_class_name, check_key_path
 from objects.core.query.parser import parse_where
 from realtime.core.messages import LiveQuery
-from realtime.livequery.events import Question
+from realtime.livequery.trigger_calls import SubscriptionQuery
 
 _NONE = ("none",)
 
@@ -26,14 +26,14 @@ def check_class(name: str) -> ClassName:
     return class_name
 
 
-def question(query: LiveQuery, *, as_master: bool) -> Question:
+def parse_query(query: LiveQuery, *, as_master: bool) -> SubscriptionQuery:
     """What a client asks, parsed. Not for the event loop: a long ``where`` takes a while.
 
     Raises what ``parse_where`` raises, and ``InvalidKeyName`` for names that no field has.
     """
     where = parse_where(query.where, allow_internal=as_master)
     keys = query.selected
-    return Question(
+    return SubscriptionQuery(
         class_name=check_class_name(query.class_name),
         where=where,
         keys=None if keys is None else frozenset(check_key_path(name) for name in keys),

@@ -1,4 +1,4 @@
-"""Who may connect: origins, keys, and how many at once. Asked before the handshake is answered."""
+"""Admission of connections: origins, keys and limits, checked before the handshake is accepted."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from backend.limits import Request, decide_here, rules_for
 from backend.settings.conf import service_settings
 from backend.settings.rate_limits import SOCKETS
 
-# Where a browser's page can't set headers. The master key isn't among them: addresses are logged.
+# For browsers, whose pages can't set headers. Without the master key: URLs are logged.
 QUERY_KEYS: Final = {
     "applicationId": "application_id",
     "restApiKey": "rest_key",
     "javascriptKey": "javascript_key",
     "clientKey": "client_key",
 }
-"""Parameters of a handshake's address that are keys, and which of the credentials each is."""
+"""Query parameters of a handshake that are keys, with the credential that each is."""
 
 _FORBIDDEN: Final = 119
 _TOO_MANY: Final = 155
@@ -36,7 +36,7 @@ _LONGEST_ORIGIN: Final = 300
 
 
 class Refusal(Exception):
-    """Why a connection is refused: HTTP's status, our code and a sentence."""
+    """A rejected handshake: HTTP's status, the error's code and text."""
 
     def __init__(self, status: int, code: int, error: str) -> None:
         super().__init__(error)
@@ -75,7 +75,7 @@ class Admission:
         self._by_address[client_network(address)] += 1
 
     def leave(self, address: str) -> None:
-        """A connection that was admitted is gone."""
+        """Remove an admitted connection."""
         self.total -= 1
         network = client_network(address)
         self._by_address[network] -= 1
@@ -98,7 +98,7 @@ def _check_rate(address: str) -> None:
 
 
 def _check_origin(origin: str | None) -> None:
-    """Browsers always say where their page is from; who says nothing is no browser."""
+    """Browsers always send the origin of their page; other clients send none."""
     allowed = service_settings.WS_ALLOWED_ORIGINS
     if origin is None or not allowed or any(_is_like(origin, pattern) for pattern in allowed):
         return
@@ -107,7 +107,7 @@ def _check_origin(origin: str | None) -> None:
 
 def _is_like(origin: str, allowed: str) -> bool:
     if len(origin) > _LONGEST_ORIGIN:
-        # Python remembers what it has split.
+        # ``urlsplit`` caches its arguments.
         return False
     origin = origin.lower()
     scheme, star, domain = allowed.partition("://*.")
@@ -137,14 +137,14 @@ def _check_key(address: str, headers: Mapping[str, str], query: Mapping[str, lis
         raise Refusal(error.status, error.code, error.message) from None
 
 
-# -- what a handshake says ------------------------------------------------------------------------
+# -- parts of a handshake ------------------------------------------------------------------------
 
 
 def headers_of(scope: Mapping[str, Any]) -> dict[str, str]:
-    """The headers of a handshake, names in lower case. Of those given twice, all, by commas.
+    """Return the headers of a handshake, names in lower case; repeated ones joined by commas.
 
-    A name with an underscore is left out, as the proxy does with requests: in WSGI's and our own
-    form of names it would stand for the header with a hyphen, which the proxy may have written.
+    Names with underscores are left out, as the proxy does with requests: in WSGI's form of names
+    they would replace the header with hyphens, which the proxy may have set.
     """
     headers: dict[str, str] = {}
     for raw_name, raw_value in scope["headers"]:
@@ -156,7 +156,7 @@ def headers_of(scope: Mapping[str, Any]) -> dict[str, str]:
 
 
 def address_of(scope: Mapping[str, Any], headers: Mapping[str, str]) -> str:
-    """The client's IP address as REST has it: seen through our own proxy. Empty if unknown."""
+    """Return the client's IP address as for REST, from the trusted proxy. Empty if unknown."""
     peer = scope.get("client")
     meta = {
         "REMOTE_ADDR": peer[0] if peer else "",
@@ -170,7 +170,7 @@ async def refuse(
     send: Callable[[dict[str, Any]], Awaitable[None]],
     refused: Refusal,
 ) -> None:
-    """Answer the handshake by an error as REST has it; where the server can't, by 403 alone."""
+    """Answer the handshake with an error as REST does; if the server can't, with 403 alone."""
     if "websocket.http.response" not in scope.get("extensions", {}):
         await send({"type": "websocket.close", "code": 4000 + refused.status})
         return

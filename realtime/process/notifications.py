@@ -1,8 +1,7 @@
 """Notifications of PostgreSQL: one connection a process that listens, and wakes its subscribers.
 
-A notification only says "look": the code that is woken reads the tables. The
-connection is made again when it is lost; everybody is woken then, since something may have been
-missed.
+A notification only wakes its subscribers, which read the tables. A lost connection is made again;
+all subscribers are woken then, since notifications may have been missed.
 """
 
 from __future__ import annotations
@@ -113,7 +112,7 @@ class Listener:
             try:
                 woken(payload)
             except Exception as error:
-                log.error("nobody could be woken", channel=channel, exc_info=error)
+                log.error("a subscriber of notifications failed", channel=channel, exc_info=error)
 
 
 async def _connect() -> psycopg.AsyncConnection[Any]:

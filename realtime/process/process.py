@@ -1,7 +1,7 @@
-"""What a realtime process has once: its sockets, its listener, and the parts that feed the sockets.
+"""The state of a realtime process: its sockets, its listener, and the parts that feed the sockets.
 
-It begins with the first socket, or when the server starts, and ends with the server: sockets are
-closed with 1001 then, so that clients connect again elsewhere.
+It starts with the first socket or with the server, and stops with the server: sockets are closed
+with 1001 then, so that clients reconnect elsewhere.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from realtime.process.notifications import Listener
 from realtime.process.shares import Shares
 
 _GOING_AWAY: Final = 1001
-# Seconds: between attempts of a part that fails; after a failure until it is trusted again; down
-# for so long, it doesn't come back alone.
+# Seconds: between attempts of a failing part; until it counts as running after a failure; until a
+# part that is down counts as hopeless.
 _PAUSES: Final = (0.1, 0.5, 1.0, 2.0, 5.0)
 _PROBATION: Final = 2.0
 _HOPELESS: Final = 60.0
@@ -36,10 +36,10 @@ log = get_logger("realtime")
 
 
 class Part(Protocol):
-    """Something that runs once in a process, as the pump of events does.
+    """A service that runs once in a process, such as the pump of events.
 
-    ``run`` goes on until it is cancelled. If it raises, that is logged and it is run again after
-    a moment; the process isn't ready meanwhile.
+    ``run`` runs until it is cancelled. If it raises, the error is logged and it is run again after
+    a pause; the process isn't ready meanwhile.
     """
 
     name: str
@@ -64,7 +64,7 @@ P = TypeVar("P", bound=Part)
 
 
 class _Run:
-    """One thing that is kept running."""
+    """A task that is restarted when it fails."""
 
     def __init__(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
         self.name = name
@@ -137,7 +137,7 @@ class Process:
 
     @classmethod
     def current(cls) -> Process:
-        """The process of the running event loop; it begins with the first call."""
+        """Return the process of the running event loop, started by the first call."""
         loop = asyncio.get_running_loop()
         process = cls._of_loops.get(loop)
         if process is None:
@@ -161,20 +161,20 @@ class Process:
 
     @property
     def is_ready(self) -> bool:
-        """Whether every part runs, and has done so for a moment."""
+        """Whether every part has been running for ``_PROBATION`` seconds."""
         return all(run.is_up for run in self._runs)
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether a part has been down for so long that the process had better be started again."""
+        """Whether a part has been down for so long that the process should be restarted."""
         return any(run.is_hopeless for run in self._runs)
 
     def count_closed(self, code: int) -> None:
-        """Remember for the status that we have closed a connection with this code."""
+        """Count a connection that the service closed with this code."""
         self.closed[code] += 1
 
     def status(self) -> dict[str, Any]:
-        """What this process is doing, as JSON: counts of sockets by kind, each part's status."""
+        """Return the state as JSON: counts of sockets by kind, each part's status."""
         parts = {part.name: part.status() for part in self._parts.values()}
         return {
             "id": self.id,
@@ -197,7 +197,7 @@ class Process:
             open_socket.close_with(_GOING_AWAY)
         running = {run.task for run in self._runs}
         while running:
-            # Again, since libraries may take one for a failure of their own.
+            # Repeatedly, since libraries can swallow a cancellation.
             for task in running:
                 task.cancel()
             _, running = await asyncio.wait(running, timeout=_CANCELLED_WITHIN)

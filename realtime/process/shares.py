@@ -1,4 +1,4 @@
-"""What all clients of a process may hold in memory together, and how much of it one address may."""
+"""Limits on the memory that all clients of a process, and those of one address, hold."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Shares:
         self._held: Counter[str] = Counter()
 
     def take(self, address: str, size: int, instead_of: int = 0) -> None:
-        """Hold more, until it is given back; ``instead_of`` is what will be given back soon.
+        """Hold bytes until they are given back; ``instead_of`` will be given back soon.
 
         Raises ``RateLimited`` if that is too much for the address and ``ServiceUnavailable`` if it
         is too much for the process; nothing is held then.
@@ -36,12 +36,12 @@ class Shares:
         self.hold(address, size)
 
     def hold(self, address: str, size: int) -> None:
-        """Hold more without a check: what was held until now by another name."""
+        """Hold more bytes without a check: they were checked by ``take`` before."""
         self.total += size
         self._held[client_network(address)] += size
 
     def give_back(self, address: str, size: int) -> None:
-        """Hold less."""
+        """Give bytes back."""
         network = client_network(address)
         self.total -= size
         self._held[network] -= size

@@ -1,11 +1,10 @@
 """One client's connection: what the sockets of the event channel and of live queries share.
 
-A subclass says what it does when a client has come (``opened``), has said something (``received``)
-and is gone (``closed``). What it sends goes through ``enqueue``, which never waits: a client that
-reads too slowly is closed, without effect on others.
+Subclasses implement ``opened``, ``received`` and ``closed``, and send with ``enqueue``, which never
+waits: a client that reads too slowly is closed, without effect on others.
 
-Close codes: 1000 the client's own wish, 1001 the process stops (connect again), 1008 junk, 1009 a
-message that is too large, 1011 a fault of ours, 1013 too slow (connect again).
+Close codes: 1000 closed by the client, 1001 the process stops (reconnect), 1008 invalid messages,
+1009 a message that is too large, 1011 an internal error, 1013 too slow (reconnect).
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from backend.kernel.errors import ServiceError
 from backend.logs.setup import get_logger
 from backend.settings.conf import service_settings
 from realtime.process import admission, process
-from realtime.sockets.queued import Queued
+from realtime.sockets.asgi_queue import Queued
 from realtime.sockets.wire import EXTENSION, Wire
 
 GOING_AWAY: Final = 1001
@@ -37,9 +36,9 @@ _MOST_PARAMETERS: Final = 100
 _LONGEST_PING: Final = 64
 _LONGEST_REASON: Final = 120  # bytes
 _MINUTE: Final = 60.0
-_MESSAGE: Final = 128  # bytes that a message that waits takes besides its own
+_MESSAGE: Final = 128  # bytes of overhead of a waiting message
 _MOST_UNANSWERED: Final = 8
-"""How many of the longest messages may wait for the answers to those before them."""
+"""The messages that wait may be as long together as this many of the longest."""
 
 log = get_logger("sockets")
 
@@ -50,13 +49,13 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 class Socket(AsyncConsumer):
     """One client. Everything here is called in the event loop and must not wait in it."""
 
-    # What the kind is called in the status of a process.
+    # The name of the kind in the status of a process.
     kind: ClassVar[str] = "socket"
-    # Whether WS_REQUIRE_KEY is about it: not where clients give their keys in a message.
+    # Whether WS_REQUIRE_KEY applies: not where clients send their keys in a message.
     keys_in_handshake: ClassVar[bool] = True
 
-    address: str  # of the client, seen through our own proxy
-    query: Mapping[str, list[str]]  # of the address that was asked for, decoded
+    address: str  # of the client, as the trusted proxy reports it
+    query: Mapping[str, list[str]]  # of the handshake's URL, decoded
     headers: Mapping[str, str]  # names in lower case
     opened_at: float  # epoch seconds
     is_open: bool = False
@@ -64,13 +63,13 @@ class Socket(AsyncConsumer):
     _process: process.Process
     _outlet: Wire | Queued
     _most_queued: int
-    _waiting: int = 0  # bytes, when something was last enqueued
-    # Of the minute that began last: messages, and units of junk.
+    _waiting: int = 0  # bytes, at the last ``enqueue``
+    # Of the current minute: messages, and units of junk.
     _minute: float = 0.0
     _messages: int = 0
     _junk: int = 0
     _size: int = 0
-    # What came while something else was being answered, and the bytes that this takes.
+    # Messages that arrived while another was handled, and the bytes that they take.
     _unanswered: deque[tuple[str | bytes, int]]
     _unanswered_size: int = 0
     _answering: asyncio.Task[None] | None = None
@@ -78,26 +77,26 @@ class Socket(AsyncConsumer):
     # -- for subclasses ---------------------------------------------------------------------
 
     async def before_accept(self) -> None:
-        """Before the handshake is answered. Raises ``admission.Refusal`` for an invalid request in
-        vain; neither ``opened`` nor ``closed`` is called then."""
+        """Called before the handshake is accepted. Raise ``admission.Refusal`` to reject; neither
+        ``opened`` nor ``closed`` is called then."""
 
     async def opened(self) -> None:
-        """The client is connected: frames may be enqueued from now on."""
+        """Called when the client is connected: frames may be enqueued from now on."""
 
     async def received(self, text: str) -> None:
-        """The client has sent this text, which is within the limits of size and rate.
+        """Called for each text message within the limits of size and rate.
 
-        The next message is answered when this returns, so messages of one client are in order.
+        The next message is handled when this returns, so messages of one client are in order.
         ``closed`` may be called meanwhile."""
         self.count_junk()
 
     async def closed(self) -> None:
-        """The connection is closed, by either side. Called once, if ``opened`` was.
+        """Called once when the connection is closed by either side, if ``opened`` was called.
 
-        What ``received`` is waiting for can be given up here; it is waited for afterwards."""
+        Cancel here what ``received`` waits for; it is awaited afterwards."""
 
     def count_junk(self) -> None:
-        """What was received made no sense: counts against the client's budget."""
+        """Count an invalid message against the client's budget."""
         self._junk += 1 + self._size // 1024
         if self._junk > service_settings.WS_JUNK_PER_MINUTE:
             self.close_with(POLICY, "too many messages that make no sense")
@@ -105,7 +104,7 @@ class Socket(AsyncConsumer):
     def enqueue(self, frame: str | bytes) -> None:
         """Send a text frame (``bytes`` are UTF-8). Never waits.
 
-        A client for which too much is queued is closed with 1013; after a close nothing is sent."""
+        A client with too much in its queue is closed with 1013; after a close nothing is sent."""
         if not self.is_open:
             return
         payload = frame.encode() if type(frame) is str else frame
@@ -115,20 +114,20 @@ class Socket(AsyncConsumer):
 
     @property
     def is_behind(self) -> bool:
-        """Whether half of what may wait for the client does: what can be sent later should be."""
+        """Whether the client's queue is half full: defer what can be sent later."""
         half = self._most_queued // 2
         return self._waiting > half and self._outlet.waiting() > half
 
     async def drain(self) -> None:
-        """Wait until most of what was enqueued is on its way, or the client is gone.
+        """Wait until most of the queue is sent, or the client is gone.
 
-        For senders of pages of what was missed; live events don't wait."""
+        For pages of missed events; live events don't wait."""
         await self._outlet.drain()
 
     def close_with(self, code: int, reason: str = "") -> None:
-        """Close the connection after what is queued already. Never waits; once is enough.
+        """Close the connection after the queued frames. Never waits; later calls do nothing.
 
-        ``reason`` is for the client; what is longer than a close frame can hold is cut."""
+        ``reason`` is for the client, and cut to the size of a close frame."""
         if self.is_open:
             self.is_open = False
             self._process.count_closed(code)
@@ -138,8 +137,8 @@ class Socket(AsyncConsumer):
     # -- ASGI -------------------------------------------------------------------------------
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        """Serve one connection. It takes the place of Channels' dispatching of messages, which
-        makes tasks and asks a thread about database connections for each of them."""
+        """Serve one connection. Replaces Channels' dispatch of messages, which starts tasks and
+        checks database connections in a thread for each of them."""
         self.scope = scope
         self.headers = admission.headers_of(scope)
         self.address = admission.address_of(scope, self.headers)
@@ -201,8 +200,7 @@ class Socket(AsyncConsumer):
         self.close_with(INTERNAL_ERROR)
 
     async def _read(self, receive: Receive) -> None:
-        """Read until the client is gone, also while it is being answered: else it would be
-        noticed after its last answer."""
+        """Read until the client is gone, also while a message is handled, to notice the end."""
         while True:
             message = await receive()
             if message["type"] != "websocket.receive":
@@ -213,7 +211,7 @@ class Socket(AsyncConsumer):
                 self._queue(payload)
 
     def _queue(self, payload: str | bytes) -> None:
-        """Have it answered in its turn. Who waits for the answers always may say something."""
+        """Queue a message. A client without waiting messages can always send one."""
         size = 0
         if self._answering is None:
             self._answering = asyncio.create_task(self._answer_all())

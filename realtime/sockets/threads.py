@@ -1,5 +1,5 @@
-"""The threads in which sockets ask the database and run a deployment's code: the event loop never
-waits for either."""
+"""The threads in which sockets query the database and run a deployment's code, so that the event
+loop never waits for either."""
 
 from __future__ import annotations
 
@@ -27,40 +27,40 @@ T = TypeVar("T")
 
 
 class Threads:
-    """A few threads, each with its connection to the database, so that many clients who come at
-    once wait for each other instead of taking all connections. What is asked of one thread is done
-    in its turn. They begin with the first question, also after they were closed."""
+    """A few threads, each with its connection to the database, so that many clients who connect
+    at once wait for each other instead of using all connections. A single thread runs its work in
+    order. The threads start with the first work, also after ``close``."""
 
     def __init__(self, name: str, count: int = 4) -> None:
         self._name = name
         self.count = count
         self._pool: ThreadPoolExecutor | None = None
 
-    async def do(self, work: Callable[[], T]) -> T:
-        """Do this in one of the threads. Raises what it raises."""
+    async def run(self, work: Callable[[], T]) -> T:
+        """Run this in one of the threads. Raises what it raises."""
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.count, self._name)
         return await asyncio.get_running_loop().run_in_executor(self._pool, _done, work)
 
     async def close(self) -> None:
-        """End them and their connections, after what they are doing; not waiting long for that."""
+        """End the threads and their connections after their current work; doesn't wait long."""
         pool, self._pool = self._pool, None
         if pool is None:
             return
-        everybody = threading.Barrier(self.count)
+        barrier = threading.Barrier(self.count)
 
         def closed() -> None:
             connections.close_all()
             # No thread does this twice, so each does it.
             with suppress(threading.BrokenBarrierError):
-                everybody.wait(_PATIENCE)
+                barrier.wait(_PATIENCE)
 
         ended = [asyncio.wrap_future(pool.submit(closed)) for _ in range(self.count)]
         pool.shutdown(wait=False)
         await asyncio.wait(ended, timeout=_PATIENCE)
 
 
-class Asker(Protocol):
+class Requester(Protocol):
     """A connection of a client."""
 
     address: str
@@ -68,19 +68,19 @@ class Asker(Protocol):
 
 
 @dataclass(eq=False, slots=True)
-class _Asked:
-    asker: Asker
+class _Job:
+    requester: Requester
     work: Callable[[], Any]
     answer: asyncio.Future[Any]
 
 
 class FairThreads(Threads):
-    """Threads for what clients ask. Belongs to the event loop.
+    """Threads for requests of clients. Belongs to the event loop.
 
-    Addresses have their turns, so who asks a thousand things delays others by one. An address gets
+    Addresses take turns, so a thousand requests of one delay another's by one. An address gets
     another thread only while more of them are free than it holds: it never has more than half, and
-    the last one is for an address that has none. What is asked while ``most`` wait, or
-    ``most_of_address`` of the same address, is refused.
+    the last one is for an address that has none. A request is rejected while ``most`` wait, or
+    ``most_of_address`` of the same address.
     """
 
     def __init__(
@@ -94,37 +94,37 @@ class FairThreads(Threads):
         super().__init__(name, count)
         self._most = most
         self._most_of_address = most_of_address
-        self._turns: Turns[_Asked] = Turns()
+        self._turns: Turns[_Job] = Turns()
         self._held: Counter[str] = Counter()
         self._free = count
 
     @property
     def waiting(self) -> int:
-        """How much waits for a thread."""
+        """The number of requests that wait for a thread."""
         return len(self._turns)
 
-    async def do_for(self, asker: Asker, work: Callable[[], T]) -> T:
-        """Do this in one of the threads, in the turn of the asker's address.
+    async def run_for(self, requester: Requester, work: Callable[[], T]) -> T:
+        """Run this in one of the threads, in the turn of the requester's address.
 
-        Raises what it raises, ``TooManyAtOnce`` and ``Overloaded`` for what can't even wait, and
-        ``CancelledError`` if the asker is gone before its turn.
+        Raises what it raises, ``TooManyAtOnce`` and ``Overloaded`` if too many requests wait, and
+        ``CancelledError`` if the requester is gone before its turn.
         """
-        if not asker.is_open:
+        if not requester.is_open:
             raise asyncio.CancelledError
-        network = client_network(asker.address)
+        network = client_network(requester.address)
         if len(self._turns) >= self._most:
             raise Overloaded
         if self._turns.waiting_of(network) >= self._most_of_address:
             raise TooManyAtOnce
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._turns.put(network, _Asked(asker, work, answer))
+        self._turns.put(network, _Job(requester, work, answer))
         self._begin()
         return await answer
 
-    def drop(self, asker: Asker) -> None:
-        """Drop what waits for this asker. What has begun goes on."""
-        network = client_network(asker.address)
-        for job in self._turns.remove(lambda queued: queued.asker is asker, network):
+    def drop(self, requester: Requester) -> None:
+        """Drop the waiting requests of this requester. Those that have started continue."""
+        network = client_network(requester.address)
+        for job in self._turns.remove(lambda queued: queued.requester is requester, network):
             job.answer.cancel()
 
     def _begin(self) -> None:
@@ -134,7 +134,7 @@ class FairThreads(Threads):
                 continue
             self._free -= 1
             self._held[network] += 1
-            task = asyncio.get_running_loop().create_task(self.do(job.work))
+            task = asyncio.get_running_loop().create_task(self.run(job.work))
             task.add_done_callback(partial(self._ended, network, job.answer))
 
     def _may(self, network: str) -> bool:

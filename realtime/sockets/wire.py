@@ -1,10 +1,9 @@
 """The server's side of a socket: uvicorn's protocol, with what sending to thousands needs in
 addition.
 
-An application finds it in its scope, as ``scope["extensions"]["realtime.sockets.wire"]``. What
-goes out by
-ASGI's ``send`` costs a coroutine, an encoding and a frame for each client. Frames of a server
-aren't masked, so they need no state, and go to the transport by ``text``.
+An application finds it as ``scope["extensions"]["realtime.sockets.wire"]``. ASGI's ``send`` costs a
+coroutine, an encoding and a frame for each client. Frames of a server aren't masked, so they are
+stateless, and ``text`` writes them to the transport.
 """
 
 from __future__ import annotations
@@ -27,17 +26,17 @@ EXTENSION: Final = "realtime.sockets.wire"
 _GOING_AWAY: Final = 1001
 _NO_TEXT: Final = 1007
 _TOO_LARGE: Final = 1009
-# Seconds that a client may take to read what is queued and to answer a close.
+# Seconds that a client may take to read its queue and to answer a close.
 _GRACE: Final = 10.0
 _GRACE_AT_THE_END: Final = 2.0
-# What a client may send apart from messages: fragments of one message, pings in a minute.
+# Limits: fragments of one message, pings in a minute.
 _MOST_FRAGMENTS: Final = 1_000
 _MOST_PINGS: Final = 600
-_TOGETHER: Final = 65_536  # bytes of frames that wait for each other
+_TOGETHER: Final = 65_536  # bytes of frames that are written together
 
 
 def text_frame(payload: bytes) -> bytes:
-    """A text frame as a server sends it; ``payload`` is UTF-8."""
+    """Return a server's text frame; ``payload`` is UTF-8."""
     size = len(payload)
     if size < 126:
         return bytes((0x81, size)) + payload
@@ -47,7 +46,7 @@ def text_frame(payload: bytes) -> bytes:
 
 
 class Outgoing:
-    """The connections that send something in this turn of an event loop."""
+    """The connections with frames to write in this turn of an event loop."""
 
     _of_loops: ClassVar[WeakKeyDictionary[asyncio.AbstractEventLoop, Outgoing]] = (
         WeakKeyDictionary()
@@ -59,14 +58,14 @@ class Outgoing:
 
     @classmethod
     def of(cls, loop: asyncio.AbstractEventLoop) -> Outgoing:
-        """The only one of a loop."""
+        """Return the instance of a loop."""
         outgoing = cls._of_loops.get(loop)
         if outgoing is None:
             outgoing = cls._of_loops[loop] = cls(loop)
         return outgoing
 
     def add(self, wire: Wire) -> None:
-        """Have it flushed at the end of the turn. One call for all is cheaper than one for each."""
+        """Flush it at the end of the turn. One callback for all is cheaper than one for each."""
         if not self._wires:
             self._loop.call_soon(self._flush)
         self._wires.append(wire)
@@ -82,7 +81,7 @@ class Outgoing:
 
 
 class Wire(WebSocketsSansIOProtocol):
-    """One connection. What is called from outside is called in the event loop and never waits."""
+    """One connection. Call its methods in the event loop; they never wait."""
 
     _outgoing: Outgoing
     _pings = 0
@@ -94,10 +93,10 @@ class Wire(WebSocketsSansIOProtocol):
     # -- for the application ----------------------------------------------------------------
 
     def text(self, payload: bytes) -> int:
-        """Send a text; returns the bytes that wait for the client after that.
+        """Send a text; return the bytes that wait for the client after that.
 
-        What is sent in one turn of the event loop goes out together, since a system call costs
-        more than everything else about a frame."""
+        Frames of one turn of the event loop are written together, since a system call costs more
+        than everything else about a frame."""
         if self.close_sent or self.disconnected or self.transport.is_closing():
             return 0
         frame = text_frame(payload)
@@ -113,22 +112,22 @@ class Wire(WebSocketsSansIOProtocol):
         return self._unsent_size + int(self.transport.get_write_buffer_size())
 
     def flush(self) -> None:
-        """Hand to the transport what was sent in this turn."""
+        """Write the frames of this turn to the transport."""
         unsent, self._unsent, self._unsent_size = self._unsent, None, 0
         if unsent and not self.transport.is_closing():
             self.transport.write(unsent[0] if len(unsent) == 1 else b"".join(unsent))
 
     def waiting(self) -> int:
-        """The bytes that wait for the client."""
+        """Return the bytes that wait for the client."""
         return self._unsent_size + int(self.transport.get_write_buffer_size())
 
     async def drain(self) -> None:
-        """Wait until little is queued, or the client is gone."""
+        """Wait until the queue is nearly empty, or the client is gone."""
         self.flush()
         await self.writable.wait()
 
     def close(self, code: int, reason: str = "") -> None:
-        """Close after what is queued. A client that doesn't read it is cut off after a moment."""
+        """Close after the queued frames. Clients that don't read are cut off after ``_GRACE``."""
         if self.close_sent or self.disconnected or self.transport.is_closing():
             return
         self.flush()
@@ -146,7 +145,7 @@ class Wire(WebSocketsSansIOProtocol):
         self.close_timer = self.loop.call_later(_GRACE, self.transport.abort)
 
     async def finished(self) -> None:
-        """As ``Queued`` has it: nothing to end here."""
+        """Nothing to stop here (see ``asgi_queue.Queued.finished``)."""
 
     # -- what uvicorn calls -----------------------------------------------------------------
 
@@ -160,7 +159,7 @@ class Wire(WebSocketsSansIOProtocol):
     async def send(self, message: Any) -> None:
         await super().send(message)
         if self.initial_response is not None and self.close_sent:
-            # Refused by an answer over HTTP: uvicorn would log that nothing was answered.
+            # Rejected with an HTTP response: uvicorn would log a missing response.
             self.handshake_complete = True
 
     def shutdown(self) -> None:
@@ -204,7 +203,7 @@ class Wire(WebSocketsSansIOProtocol):
             self._pings, self._pings_since = 0, now
         self._pings += 1
         if self._pings > _MOST_PINGS or not self.writable.is_set():
-            # Its answers would pile up, or it asks for nothing else.
+            # Its answers would accumulate.
             self.transport.abort()
             return
         super().handle_ping()

@@ -7,8 +7,8 @@ from typing import Annotated, NamedTuple
 import pytest
 
 from chain.core.blocks.events import EventRow
+from chain.core.columns import Column, Columns, camel_case
 from chain.models import ContractEvent, Transaction
-from chain.models.columns import Column, Columns, camel_case
 from chain.models.stored import EVENT, TRANSACTION
 from objects.database.row_types import numbered_parameters, select_list
 from objects.database.statements import fetch_rows, fetch_value, fetch_values

@@ -25,9 +25,9 @@ from functions import (
 )
 from objects.core.query.parser import check_path, parse_where
 from objects.core.query.tree import Query
-from realtime.livequery import events
+from realtime.livequery import trigger_calls
 from realtime.livequery.access import current_table
-from realtime.livequery.events import Admitted, Counts, Question
+from realtime.livequery.trigger_calls import AuthorizedQuery, Counts, SubscriptionQuery
 from tests.objects.access.tables import PUBLIC, SECRET
 from tests.objects.access.world import CALLERS, CLIENT, MASTER, OWNER, make, permit, user
 
@@ -37,18 +37,22 @@ COUNTS = Counts(clients=3, subscriptions=7)
 OBJECT = {"objectId": "abcdefghij", "createdAt": "2026-01-01T00:00:00.000Z", "name": "n"}
 
 
-def ask(principal: Any = OWNER, where: Any = None, keys: Any = None, watch: Any = None) -> Admitted:
+def ask(
+    principal: Any = OWNER, where: Any = None, keys: Any = None, watch: Any = None
+) -> AuthorizedQuery:
     paths = None if keys is None else frozenset(check_path(key) for key in keys)
     watched = None if watch is None else tuple(map(check_path, watch))
-    request = Question("Doc", parse_where(where or {}), paths, watched, where or {})
-    return events.subscribe(principal, request, COUNTS)
+    request = SubscriptionQuery("Doc", parse_where(where or {}), paths, watched, where or {})
+    return trigger_calls.subscribe(principal, request, COUNTS)
 
 
 def tell(
     principal: Any = OWNER, event: str = "update", original: Any = None, **fields: Any
 ) -> tuple[Any, Any] | None:
     access = ask(principal).access
-    return events.after_event(principal, access, event, {**OBJECT, **fields}, original, COUNTS)
+    return trigger_calls.after_event(
+        principal, access, event, {**OBJECT, **fields}, original, COUNTS
+    )
 
 
 def test_a_client_is_kept_from_connecting_with_code_and_text():
@@ -62,10 +66,10 @@ def test_a_client_is_kept_from_connecting_with_code_and_text():
             raise ScriptFailed("Members only.", code=4711)
 
     headers = {"user-agent": "x", "x-svc-session-token": "r:1", "cookie": "a=b"}
-    with events.calling("10.1.2.3", headers):
-        events.connect(OWNER, COUNTS)
+    with trigger_calls.client_context("10.1.2.3", headers):
+        trigger_calls.connect(OWNER, COUNTS)
         with pytest.raises(ScriptFailed, match=r"Members only\.") as refused:
-            events.connect(CLIENT, COUNTS)
+            trigger_calls.connect(CLIENT, COUNTS)
     assert refused.value.code == 4711
     assert calls[:2] == [
         ("connect", 3, 7, OWNER.user_id),
@@ -83,11 +87,11 @@ def test_requirements_are_asked_before():
         pass
 
     with pytest.raises(ValidationFailed):
-        events.connect(CLIENT, COUNTS)
+        trigger_calls.connect(CLIENT, COUNTS)
     make("Doc")
     with pytest.raises(ValidationFailed):
         ask(OWNER)
-    assert ask(CALLERS["member"]).told.where == parse_where({})
+    assert ask(CALLERS["member"]).effective.where == parse_where({})
     assert ask(MASTER)
 
 
@@ -108,26 +112,26 @@ def test_a_subscription_is_narrowed_and_what_is_sent_and_counts_is_replaced():
         request.query.where(open=True)
         request.query.keys("name", "open").watch("open")
 
-    admitted = ask(where={"name": "n"}, keys=["name"], watch=("a",))
-    assert is_match(admitted.told.where, open=True)
-    assert not is_match(admitted.told.where, open=False)
-    assert not is_match(admitted.told.where, open=True, name="other")
-    assert admitted.told.keys == {("name",), ("open",)}
-    assert admitted.told.watch == (("open",),)
-    assert admitted.question.watch == (("a",),)
+    authorized = ask(where={"name": "n"}, keys=["name"], watch=("a",))
+    assert is_match(authorized.effective.where, open=True)
+    assert not is_match(authorized.effective.where, open=False)
+    assert not is_match(authorized.effective.where, open=True, name="other")
+    assert authorized.effective.keys == {("name",), ("open",)}
+    assert authorized.effective.watch == (("open",),)
+    assert authorized.requested.watch == (("a",),)
 
 
 def test_a_subscription_that_no_trigger_changes_stays_as_it_was_asked():
     make("Doc")
     alone = ask(where={"name": "n"}, keys=["name"], watch=("name",))
-    assert alone.told is alone.question
+    assert alone.effective is alone.requested
 
     @before_subscribe("*")
     def look(request: SubscribeRequest) -> None:
         pass
 
     answer = ask(where={"name": "n"}, keys=["name"], watch=("name",))
-    assert answer.told == alone.told
+    assert answer.effective == alone.effective
 
 
 def test_a_trigger_may_let_every_change_count():
@@ -137,7 +141,7 @@ def test_a_trigger_may_let_every_change_count():
     def all_changes(request: SubscribeRequest) -> None:
         request.query.watch()
 
-    assert ask(watch=("name",)).told.watch is None
+    assert ask(watch=("name",)).effective.watch is None
 
 
 def test_a_trigger_that_watches_what_is_no_field_is_an_error():
@@ -172,7 +176,7 @@ def test_triggers_may_ask_about_what_the_client_may_not():
     def narrow(request: SubscribeRequest) -> None:
         request.query.where(secret=1)
 
-    assert is_match(ask(OWNER).told.where, secret=1)
+    assert is_match(ask(OWNER).effective.where, secret=1)
     with pytest.raises(OperationForbidden):
         ask(OWNER, where={"secret": 1})
 
@@ -213,16 +217,16 @@ def test_a_subscription_is_renewed_without_asking_its_trigger_again():
         calls.append(request)
         request.query.where(open=True)
 
-    admitted = ask(OWNER)
+    authorized = ask(OWNER)
     permit("Doc", **PUBLIC | {"find": {"pointerFields": ["owner"]}})
-    renewed = events.renew(OWNER, admitted, current_table("Doc"))
+    renewed = trigger_calls.renew(OWNER, authorized, current_table("Doc"))
     assert len(calls) == 1
-    assert renewed.told == admitted.told
-    assert renewed.access.version > admitted.access.version
+    assert renewed.effective == authorized.effective
+    assert renewed.access.version > authorized.access.version
     assert not renewed.access.readable({**OBJECT})
     permit("Doc", **PUBLIC | {"find": {}})
     with pytest.raises(OperationForbidden):
-        events.renew(OWNER, renewed, current_table("Doc"))
+        trigger_calls.renew(OWNER, renewed, current_table("Doc"))
 
 
 # -- Events ---------------------------------------------------------------------------------------
@@ -343,6 +347,6 @@ def test_a_class_has_its_own_trigger_before_that_of_every_class():
     def own(request: LiveEventRequest) -> None:
         order.append("own")
 
-    assert events.is_told("Doc")
+    assert trigger_calls.has_event_triggers("Doc")
     tell()
     assert order == ["own", "every"]

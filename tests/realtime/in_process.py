@@ -60,7 +60,7 @@ class Echo(Socket):
         else:
             self.enqueue(text)
 
-    async def gone(self) -> None:
+    async def closed(self) -> None:
         Echo.went.append(self)
 
 

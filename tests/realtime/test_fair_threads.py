@@ -19,24 +19,24 @@ pytestmark = pytest.mark.django_db
 
 
 @dataclass(eq=False)
-class Asker:
+class Requester:
     address: str
     is_open: bool = True
 
 
 @dataclass
 class Office:
-    """Askers and what was begun for them; nothing ends before the gate is open."""
+    """Requesters and what was begun for them; nothing ends before the gate is open."""
 
     threads: FairThreads
     gate: threading.Event = field(default_factory=threading.Event)
     begun: list[str] = field(default_factory=list)
 
     def ask(self, *addresses: str) -> list[asyncio.Task[str]]:
-        return [self.ask_for(Asker(address)) for address in addresses]
+        return [self.ask_for(Requester(address)) for address in addresses]
 
-    def ask_for(self, asker: Asker) -> asyncio.Task[str]:
-        return asyncio.create_task(self.threads.do_for(asker, self._work(asker.address)))
+    def ask_for(self, requester: Requester) -> asyncio.Task[str]:
+        return asyncio.create_task(self.threads.run_for(requester, self._work(requester.address)))
 
     def _work(self, address: str) -> Callable[[], str]:
         def work() -> str:
@@ -108,7 +108,7 @@ def test_what_waits_for_who_is_gone_is_never_begun():
     async def test(office: Office) -> None:
         office.ask("one", "one")
         await eventually(lambda: len(office.begun) == 2)
-        gone, here = Asker("one"), Asker("one")
+        gone, here = Requester("one"), Requester("one")
         dropped = [office.ask_for(gone) for _ in range(20)]
         task = office.ask_for(here)
         await eventually(lambda: office.threads.waiting == 21)
@@ -138,14 +138,14 @@ def test_who_stops_waiting_takes_no_thread():
     scenario(test, count=1)
 
 
-def test_what_fails_fails_for_its_asker_and_frees_the_thread():
+def test_what_fails_fails_for_its_requester_and_frees_the_thread():
     async def test(office: Office) -> None:
         def fail() -> None:
             raise MemoryError
 
         for _ in range(10):
             with pytest.raises(MemoryError):
-                await office.threads.do_for(Asker("one"), fail)
+                await office.threads.run_for(Requester("one"), fail)
         office.gate.set()
         assert await office.ask("one")[0] == "one"
 
@@ -153,7 +153,7 @@ def test_what_fails_fails_for_its_asker_and_frees_the_thread():
 
 
 @pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt])
-def test_code_that_ends_its_process_elsewhere_fails_for_its_asker(error: type[BaseException]):
+def test_code_that_ends_its_process_elsewhere_fails_for_its_requester(error: type[BaseException]):
     """As ``sys.exit()`` in a trigger: the event loop would end with it."""
 
     def work() -> None:
@@ -161,7 +161,7 @@ def test_code_that_ends_its_process_elsewhere_fails_for_its_asker(error: type[Ba
 
     async def test(office: Office) -> None:
         with pytest.raises(RuntimeError, match=error.__name__):
-            await office.threads.do_for(Asker("one"), work)
+            await office.threads.run_for(Requester("one"), work)
 
     scenario(test, count=1)
 

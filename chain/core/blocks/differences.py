@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from chain.core.blocks.events import EventRow
+from chain.core.columns import Columns
 
 _decode = msgspec.json.Decoder().decode
+_COMPARED: Final = [
+    column
+    for column in Columns.of(EventRow)
+    if column.is_compared and not column.is_identity and column.sql_type != "jsonb"
+]
+_always_known: Final = attrgetter(*(each.name for each in _COMPARED if not each.keeps_known))
+_MAYBE_UNKNOWN: Final = [column.name for column in _COMPARED if column.keeps_known]
+_maybe_unknown: Final = attrgetter(*_MAYBE_UNKNOWN)
 
 
 class Identity(NamedTuple):
@@ -18,18 +28,6 @@ class Identity(NamedTuple):
     block_number: int
     log_index: int
     block_hash: str
-
-
-class Content(NamedTuple):
-    """What is stored of a log; ``args`` is JSON text."""
-
-    event_name: str | None
-    address: str
-    transaction_hash: str
-    transaction_index: int
-    ordinal: int
-    args: str
-    block_timestamp: str | None = None
 
 
 class Difference(NamedTuple):
@@ -54,10 +52,9 @@ def identity_of(row: EventRow) -> Identity:
     return Identity(row.block_number, row.log_index, row.block_hash)
 
 
-def compare(stored: Mapping[Identity, Content], read: Iterable[EventRow]) -> Difference:
-    """Compare the events of some blocks and contracts. The contract's name is not compared: it's
-    the one that the contract had when its event was stored. A time that isn't known on one
-    side isn't either."""
+def compare(stored: Mapping[Identity, EventRow], read: Iterable[EventRow]) -> Difference:
+    """Compare the events of some blocks and contracts. A column that
+    ``keeps_known`` isn't compared if one side doesn't know it."""
     missing, different, undated = [], [], []
     identities = set()
     for row in read:
@@ -73,26 +70,27 @@ def compare(stored: Mapping[Identity, Content], read: Iterable[EventRow]) -> Dif
     return Difference(missing, sorted(stored.keys() - identities), different, undated)
 
 
-def differ_in_transaction_alone(stored: Content, row: EventRow) -> bool:
+def differ_in_transaction_alone(stored: EventRow, row: EventRow) -> bool:
     """Whether a stored event and one that was read differ in the hash of the transaction alone."""
     return not _same(stored, row) and _same(
-        stored._replace(transaction_hash=row.transaction_hash), row
+        msgspec.structs.replace(stored, transaction_hash=row.transaction_hash), row
     )
 
 
-def _same(stored: Content, row: EventRow) -> bool:
+def _same(stored: EventRow, row: EventRow) -> bool:
     return (
-        stored.event_name == row.event_name
-        and stored.address == row.address
-        and stored.transaction_hash == row.transaction_hash
-        and stored.transaction_index == row.transaction_index
-        and stored.ordinal == row.ordinal
+        _always_known(stored) == _always_known(row)
         and (
-            stored.block_timestamp == row.block_timestamp
-            or None in (stored.block_timestamp, row.block_timestamp)
+            _maybe_unknown(stored) == _maybe_unknown(row)
+            or all(_is_same_or_unknown(stored, row, name) for name in _MAYBE_UNKNOWN)
         )
         and (stored.args == row.args or _value(stored.args) == _value(row.args))
     )
+
+
+def _is_same_or_unknown(stored: EventRow, row: EventRow, name: str) -> bool:
+    before, now = getattr(stored, name), getattr(row, name)
+    return before == now or before is None or now is None
 
 
 def _value(text: str) -> Any:

@@ -1,8 +1,18 @@
-"""A log as it is stored: the row of an event."""
+"""A log as it is stored: the row of an event.
+
+A value of an event is declared once, as an attribute of ``EventRow`` with its column. Statements,
+fields of the API and audits derive from it (docs/contributing.md, Add a stored column of an event).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Annotated
+
 import msgspec
+
+from chain.core.columns import column
+from chain.core.node import Log
 
 
 class EventRow(msgspec.Struct, frozen=True, gc=False):
@@ -11,18 +21,46 @@ class EventRow(msgspec.Struct, frozen=True, gc=False):
     ``args`` is JSON text. An event that no ABI explains has no ``event_name``, and its ``args`` are
     those of ``decoding.raw_args``. ``ordinal`` counts the logs of the contract within the
     transaction, from 0 on: together with the hash it stays the same when the transaction comes
-    again in another block. Network, block and index in the block are the row's identity.
+    again in another block. Network, block and index in the block are the row's identity. The
+    contract's name isn't compared: it is the one that the contract had when its event was stored.
     ``block_timestamp`` is the time of the block as clients read it, None if it isn't known.
     """
 
-    contract_name: str
-    event_name: str | None
-    address: str
-    transaction_hash: str
-    block_number: int
-    block_hash: str
-    log_index: int
-    transaction_index: int
-    ordinal: int
-    args: str
-    block_timestamp: str | None = None
+    contract_name: Annotated[
+        str, column("text", "String", is_escaped=True, is_compared=False, absent="''")
+    ]
+    event_name: Annotated[str | None, column("text", "String", is_escaped=True)]
+    address: Annotated[str, column("text", "String", absent="''")]
+    transaction_hash: Annotated[str, column("text", "String", absent="''")]
+    block_number: Annotated[int, column("bigint", "Number", is_identity=True)]
+    block_hash: Annotated[str, column("text", "String", is_identity=True)]
+    log_index: Annotated[int, column("bigint", "Number", is_identity=True)]
+    transaction_index: Annotated[int, column("bigint", "Number", absent="-1")]
+    ordinal: Annotated[int, column("bigint", absent="0")]
+    args: Annotated[str, column("jsonb", "Object", is_escaped=True)]
+    block_timestamp: Annotated[str | None, column("timestamptz", "Date", keeps_known=True)] = None
+
+
+def event_row(
+    log: Log,
+    contract_name: str,
+    address: str,
+    event_name: str | None,
+    args: str,
+    ordinal: int,
+    times: Mapping[str, str],
+) -> EventRow:
+    """Return the row of a decoded log. ``times`` are those of blocks, by hash."""
+    return EventRow(
+        contract_name,
+        event_name,
+        address,
+        log.transaction_hash,
+        log.height,
+        log.block_hash,
+        log.index,
+        int(log.transaction_index, 16),
+        ordinal,
+        args,
+        times.get(log.block_hash),
+    )

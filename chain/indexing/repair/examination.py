@@ -36,7 +36,7 @@ from chain.indexing.history.progress import Lost
 from chain.indexing.log_ranges import Limits, read_logs
 from chain.indexing.repair.findings import Findings
 from chain.indexing.repair.repairs import (
-    Stored,
+    StoredEvent,
     Truth,
     date,
     difference,
@@ -246,7 +246,7 @@ class _Examiner:
     ) -> None:
         """Read these blocks by their hashes and receipts, and mend what then still differs. Only a
         contradiction in a probe, which nothing gave a reason for, queues a recheck."""
-        all_stored: dict[Identity, Stored] = {}
+        all_stored: dict[Identity, StoredEvent] = {}
         scheme = self._scheme if is_probe else self._unqueued
 
         def step(node: Node, *, tolerant: bool = False) -> tuple[Truth, list[int]]:
@@ -286,7 +286,7 @@ class _Examiner:
         self._findings.note(
             differences,
             truth.superfluous,
-            lambda identity: stored[identity].content.transaction_hash,
+            lambda identity: stored[identity].transaction_hash,
         )
         if mending and differences:
             self._findings.mended += mend(
@@ -308,13 +308,13 @@ class _Examiner:
             raise TryAgain("the provider has another chain")
         return headers
 
-    def _own(self, differences: Difference, stored: Mapping[Identity, Stored]) -> Difference:
+    def _own(self, differences: Difference, stored: Mapping[Identity, StoredEvent]) -> Difference:
         """Without what is stored of other contracts in the same blocks."""
         return differences._replace(
             superfluous=[
                 identity
                 for identity in differences.superfluous
-                if stored[identity].content.address in self._addresses
+                if stored[identity].address in self._addresses
             ]
         )
 
@@ -369,7 +369,7 @@ class _Examiner:
         headers: Sequence[Header],
         logs: Sequence[Log],
         differences: Difference,
-        stored: Mapping[Identity, Stored],
+        stored: Mapping[Identity, StoredEvent],
     ) -> list[int]:
         """The heights at which what differs isn't proved by the block's receipts, although its
         header has its own hash: one provider alone must not change what several have agreed on.
@@ -378,7 +378,7 @@ class _Examiner:
         hashes_alone = {
             row.block_number
             for row in differences.different
-            if differ_in_transaction_alone(stored[identity_of(row)].content, row)
+            if differ_in_transaction_alone(stored[identity_of(row)], row)
         }
         return [
             header.height
@@ -414,7 +414,7 @@ class _Examiner:
         node: Node,
         differences: Difference,
         hashes: Collection[str],
-        stored: Mapping[Identity, Stored],
+        stored: Mapping[Identity, StoredEvent],
     ) -> tuple[set[Identity], list[int]]:
         """Which events are certainly not in the chain, and the blocks in which that isn't sure: a
         receipt that isn't there, or that holds the log."""
@@ -423,11 +423,11 @@ class _Examiner:
         }
         doubtful: set[int] = set()
         remaining = [identity for identity in differences.superfluous if identity not in gone]
-        sent = sorted({stored[identity].content.transaction_hash for identity in remaining})
+        sent = sorted({stored[identity].transaction_hash for identity in remaining})
         calls = [("eth_getTransactionReceipt", (identity,)) for identity in sent]
         receipts = dict(zip(sent, node.batch(calls), strict=True))
         for identity in remaining:
-            answer = receipts[stored[identity].content.transaction_hash]
+            answer = receipts[stored[identity].transaction_hash]
             if isinstance(answer, TryAgain):
                 raise answer
             if isinstance(answer, NodeFailure) or _may_have(answer, identity):

@@ -13,10 +13,11 @@ from typing import NamedTuple
 
 from django.db import transaction
 
-from chain.core.blocks.differences import Content, Difference, Identity, compare, identity_of
+from chain.core.blocks.differences import Difference, Identity, compare, identity_of
 from chain.core.blocks.events import EventRow
 from chain.indexing.history.progress import Lost
 from chain.indexing.storage import block_rows, corrections, cursors
+from chain.indexing.storage.corrections import StoredEvent
 from chain.indexing.storage.events import store_events
 from chain.models import Coverage
 from objects.database import maintenance
@@ -31,24 +32,15 @@ class Truth(NamedTuple):
     superfluous: Collection[Identity]
 
 
-class Stored(NamedTuple):
-    object_id: str
-    content: Content
-
-
 def stored_events(
     network_id: int, heights: Collection[int], addresses: Sequence[str] | None = None
-) -> dict[Identity, Stored]:
+) -> dict[Identity, StoredEvent]:
     """The events of these blocks that clients are shown, of all contracts or of these. Events that
     were written by hand and have no place in a block are left out."""
     if not heights:
         return {}
-    events = {}
-    for row in corrections.stored(network_id, heights, addresses):
-        content = Content(*(getattr(row, name) for name in Content._fields))
-        identity = Identity(row.block_number, row.log_index, row.block_hash)
-        events[identity] = Stored(row.object_id, content)
-    return events
+    events = corrections.stored(network_id, heights, addresses)
+    return {identity_of(event): event for event in events}
 
 
 def last_of_some(network_id: int, first: int, last: int, most: int) -> int:
@@ -57,8 +49,8 @@ def last_of_some(network_id: int, first: int, last: int, most: int) -> int:
     return last if height is None else max(first, height - 1)
 
 
-def difference(stored: Mapping[Identity, Stored], read: Iterable[EventRow]) -> Difference:
-    return compare({identity: event.content for identity, event in stored.items()}, read)
+def difference(stored: Mapping[Identity, StoredEvent], read: Iterable[EventRow]) -> Difference:
+    return compare(stored, read)
 
 
 def mend(network_id: int, truth: Truth, version: int, final: int, *, tell_changes: bool) -> int:
@@ -88,7 +80,7 @@ def mend(network_id: int, truth: Truth, version: int, final: int, *, tell_change
             return [
                 stored[identity].object_id
                 for identity in identities
-                if is_told(stored[identity].content.address, identity.block_number)
+                if is_told(stored[identity].address, identity.block_number)
             ]
 
         changed = told_ids(map(identity_of, differences.different)) if tell_changes else []

@@ -3,34 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Any, Final
 
 from chain.core.blocks.events import EventRow
-from chain.indexing.storage.events import NOW, moment_text, outbox_insert
-from chain.models.columns import Column, Columns
+from chain.core.columns import Column, Columns
+from chain.indexing.storage.events import NOW, outbox_insert
 from chain.models.stored import EVENT
-from objects.database.row_types import select_list
 from objects.database.statements import fetch, fetch_rows, fetch_value, fetch_values
 
 
-class StoredRow(NamedTuple):
-    """A stored event that clients are shown; ``args`` is JSON."""
+class StoredEvent(EventRow, frozen=True, gc=False):
+    """An event with the id of its object."""
 
-    object_id: str
-    block_number: int
-    log_index: int
-    block_hash: str
-    event_name: str | None
-    address: Annotated[str, "COALESCE({row}.address, '')"]
-    transaction_hash: Annotated[str, "COALESCE({row}.transaction_hash, '')"]
-    transaction_index: Annotated[int, "COALESCE({row}.transaction_index, -1)"]
-    ordinal: Annotated[int, "COALESCE({row}.ordinal, 0)"]
-    args: str
-    block_timestamp: Annotated[str | None, moment_text("{row}.block_timestamp")]
+    object_id: str = ""
 
 
 _STORED: Final = f"""
-SELECT {select_list(StoredRow, "e")}
+SELECT {EVENT.written.select("e")}, e.object_id
   FROM chain_contract_event e
  WHERE network_id = %(network)s AND canonical AND block_number BETWEEN %(first)s AND %(last)s
    AND log_index IS NOT NULL AND block_hash IS NOT NULL
@@ -68,7 +57,7 @@ RETURNING true
 
 def stored(
     network_id: int, heights: Collection[int], addresses: Sequence[str] | None
-) -> list[StoredRow]:
+) -> list[StoredEvent]:
     """Return the events of some blocks, one at least, of all contracts or of these."""
     sql = _STORED
     params: dict[str, Any] = {
@@ -82,7 +71,7 @@ def stored(
     if addresses is not None:
         sql += _OF
         params["addresses"] = [*addresses]
-    return fetch_rows(StoredRow, sql, params, prepare=True)
+    return fetch_rows(StoredEvent, sql, params, prepare=True)
 
 
 def height_after(network_id: int, first: int, last: int, most: int) -> int | None:

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 from django.db import connection
 
 from chain.core.blocks.events import EventRow
-from chain.models.columns import Column, Columns
+from chain.core.columns import Column, Columns, moment_text
 from chain.models.finality import OF_EVENT
 from chain.models.stored import EVENT
 from objects.core.names import new_object_ids
@@ -43,11 +43,6 @@ SELECT {_STAGED.names}, {NOW}, {NOW}, jsonb_build_object(), %(network)s::bigint:
 """
 # A row may have been removed because it was wrong, or have been decoded by another ABI: one that
 # comes back is as it is read now.
-
-
-def moment_text(column: str) -> str:
-    """A moment as clients read it."""
-    return f"to_char({column} AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"')"
 
 
 def _date(column: str) -> str:

@@ -130,7 +130,7 @@ SELECT o.network_id, o.seq, o.op, o.payload, p.again_of, p.announced, p.gone
 """
 
 
-# ``x`` is the event of the row as ``finality_sql`` expects it, ``p`` what there is of the same log.
+# ``x`` is the event of the row as ``finality`` expects it, ``p`` what there is of the same log.
 _SETTLED = f"""
 SELECT o.network_id, o.seq, o.op, o.payload, p.again_of, p.announced, p.gone,
        CASE WHEN o.op = 'removed' THEN o.finality

@@ -8,9 +8,9 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
+from chain.core.columns import Column, Columns
 from chain.core.transactions.sightings import Sighting
 from chain.core.transactions.states import Record
-from chain.models.columns import Column, Columns
 from chain.models.stored import TRANSACTION, TransactionRow, moment
 from chain.monitor.storage.rows import TOUCHED, Followed, late_json, select_transactions
 from objects.database.statements import fetch, fetch_rows, fetch_values

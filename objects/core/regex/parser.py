@@ -78,7 +78,7 @@ Node: TypeAlias = Characters | Assertion | Sequence | Alternatives | Repeat
 
 
 def parse(pattern: str, options: str) -> Node:
-    """Return the tree of a pattern, or ``RegexError``. Its size is for ``regex_size`` to judge."""
+    """Return the tree of a pattern, or ``RegexError``. ``automaton`` limits its size."""
     reader = _Reader(pattern)
     tree = reader.alternatives(frozenset(options) & _OPTIONS, 0)
     if reader.position < len(pattern):

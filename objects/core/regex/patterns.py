@@ -14,7 +14,7 @@ comments ``(?#…)``, and the options ``i m s x u``, also inline: ``(?i)``, ``(?
 Refused with ``InvalidQuery``: back-references, look-around, atomic groups and possessive
 quantifiers. The first two make matching exponential, and the rest is never needed to find a
 text. What is left is regular, so RE2 matches it in linear time and PostgreSQL by its automaton.
-Compiling isn't linear, so ``regex_size`` bounds the automaton before an engine sees the pattern.
+Compiling isn't linear, so ``automaton`` bounds the automaton before an engine sees the pattern.
 """
 
 from __future__ import annotations

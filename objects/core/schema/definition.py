@@ -1,7 +1,7 @@
 """The schema of a class: which fields it has, of which types, and what follows from that.
 
 The first write of a field fixes its type (``infer``); later writes have to agree (``reconcile``).
-``schema_changes`` reads what ``/schemas`` is sent.
+``changes`` parses requests to ``/schemas``.
 """
 
 from __future__ import annotations

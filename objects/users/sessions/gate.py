@@ -4,7 +4,7 @@ Each way to a session (``Way``) lists the conditions that callers have to meet; 
 them as a table. ``examine`` checks all of them and may take long. ``enter`` locks the user, checks
 again what may have changed, runs the triggers and creates the session.
 
-``session_creation`` creates sessions and requires a ``SessionPermit``. import-linter allows only
+``creation`` creates sessions and requires a ``SessionPermit``. import-linter allows only
 this module to import it, and tests/security/test_ways_to_a_session.py lists every caller of this
 module.
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from chain.core.blocks.differences import Content, Identity, compare, identity_of
+from chain.core.blocks.differences import Identity, compare, identity_of
 from chain.core.blocks.events import EventRow
 
 
@@ -26,11 +26,8 @@ def row(block: int, index: int = 0, **changed: Any) -> EventRow:
     return EventRow(**values | changed)
 
 
-def stored(*rows: EventRow) -> dict[Identity, Content]:
-    return {
-        identity_of(item): Content(*[getattr(item, name) for name in Content._fields])
-        for item in rows
-    }
+def stored(*rows: EventRow) -> dict[Identity, EventRow]:
+    return {identity_of(item): item for item in rows}
 
 
 def test_what_is_stored_as_it_is_does_not_differ() -> None:

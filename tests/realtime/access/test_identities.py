@@ -22,7 +22,7 @@ from objects.users import roles
 from objects.users.models import Session
 from objects.users.sessions import tokens
 from realtime.livequery import identities as clock
-from realtime.livequery.identities import Followed, Identities, Identity
+from realtime.livequery.identities import Identities, Identity, SessionChanges
 from tests.people import User, log_in, make_role, sign_up
 from tests.rest import Api
 from tests.statements import traffic
@@ -60,7 +60,7 @@ def change_of(session_id: str) -> Change:
     return Change(table, session_id, None, after, 0.0)
 
 
-def follow(identities: Identities, *of: Identity) -> Followed:
+def follow(identities: Identities, *of: Identity) -> SessionChanges:
     changes = [change_of(item.session_id) for item in of]
     return identities.follow(changes, role_version())
 
@@ -86,34 +86,34 @@ def let_pass(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
 
 
 def test_a_token_is_one_identity_however_often_it_is_proven(identities, ann):
-    first, second = identities.prove(ann.token), identities.prove(ann.token)
+    first, second = identities.authenticate(ann.token), identities.authenticate(ann.token)
     assert first is second
     assert first.principal.user_id == ann.user_id
     assert first.principal.acl_ids == {"*", ann.user_id}
     identities.release(first)
-    assert identities.prove(ann.token) is first
+    assert identities.authenticate(ann.token) is first
     identities.release(first)
     identities.release(first)
     assert len(identities) == 0
-    assert identities.prove(ann.token) is not first
+    assert identities.authenticate(ann.token) is not first
 
 
 @pytest.mark.parametrize("token", ["", "r:", "r:" + "0" * 32, "x" * 5000, "r:\x00"])
 def test_what_is_no_token_proves_nobody(identities, ann, token):
     with pytest.raises(InvalidSessionToken):
-        identities.prove(token)
+        identities.authenticate(token)
     assert len(identities) == 0
 
 
 def test_an_identity_tells_no_token(identities, ann):
-    identity = identities.prove(ann.token)
+    identity = identities.authenticate(ann.token)
     assert identity.principal.session_token is None
     assert ann.token not in repr(identity.principal)
 
 
 def test_it_ends_with_its_session_and_others_go_on(identities, ann):
-    bob = identities.prove(sign_up("bob").token)
-    identity = identities.prove(ann.token)
+    bob = identities.authenticate(sign_up("bob").token)
+    identity = identities.authenticate(ann.token)
     generation = identity.generation
     follow(identities)
     assert ann.post("/logout").status == 200
@@ -123,20 +123,20 @@ def test_it_ends_with_its_session_and_others_go_on(identities, ann):
     assert identity.generation > generation
     assert not bob.ended
     with pytest.raises(InvalidSessionToken):
-        identities.prove(ann.token)
+        identities.authenticate(ann.token)
     assert follow(identities, identity).ended == []
     identities.release(identity)  # late, by who still held it
     assert len(identities) == 1
 
 
 def test_it_ends_when_its_session_is_given_to_somebody_else(identities, ann):
-    identity = identities.prove(ann.token)
+    identity = identities.authenticate(ann.token)
     Session.objects.update(token_hash=bytes.fromhex(tokens.token_hash(tokens.new_token())))
     assert follow(identities, identity).ended == [identity]
 
 
 def test_it_ends_when_its_session_expires_without_any_change(identities, ann, let_pass):
-    identity = identities.prove(ann.token)
+    identity = identities.authenticate(ann.token)
     expire(identity, 60)
     assert follow(identities, identity).ended == []
     expire(identity, 0)  # as far as the database knows; the process isn't notified
@@ -144,29 +144,29 @@ def test_it_ends_when_its_session_expires_without_any_change(identities, ann, le
     let_pass(61)
     assert follow(identities).ended == [identity]
     with pytest.raises(InvalidSessionToken):
-        identities.prove(ann.token)
+        identities.authenticate(ann.token)
 
 
 def test_a_session_that_was_prolonged_goes_on(identities, ann, let_pass):
-    identity = identities.prove(ann.token)
+    identity = identities.authenticate(ann.token)
     expire(identity, 60)
     follow(identities, identity)
     expire(identity, 100)
     let_pass(61)
     assert follow(identities).ended == []
-    assert identities.prove(ann.token) is identity
+    assert identities.authenticate(ann.token) is identity
 
 
 def test_sessions_that_never_expire_do_not(identities, ann, settings):
     settings.SERVICE = {**settings.SERVICE, "EXPIRE_INACTIVE_SESSIONS": False}
-    expire(identities.prove(ann.token), -100)
-    identity = identities.prove(ann.token)
+    expire(identities.authenticate(ann.token), -100)
+    identity = identities.authenticate(ann.token)
     assert follow(identities, identity).ended == []
 
 
 def test_a_change_of_roles_counts_from_the_reading_on_that_tells_of_it(identities, ann, master):
-    identity = identities.prove(ann.token)
-    bob = identities.prove(sign_up("bob").token)
+    identity = identities.authenticate(ann.token)
+    bob = identities.authenticate(sign_up("bob").token)
     follow(identities)
     inner = make_role(master, "Inner", [ann])
     make_role(master, "Outer", roles=[inner])
@@ -185,7 +185,7 @@ def test_the_roles_of_everybody_are_one_statement(identities, ann, master):
     role_id = make_role(master, "Team", [ann])
     make_role(master, "Above", roles=[role_id])
     people = [ann, *(sign_up(f"user{number}") for number in range(5))]
-    held = [identities.prove(item.token) for item in people]
+    held = [identities.authenticate(item.token) for item in people]
     follow(identities)
     roles.changed()
     version = role_version()
@@ -201,7 +201,7 @@ def test_the_roles_of_everybody_are_one_statement(identities, ann, master):
 
 def test_everybody_is_proven_anew_after_a_gap_in_two_statements(identities, ann, master):
     people = [ann, *(sign_up(f"user{number}") for number in range(3))]
-    held = [identities.prove(item.token) for item in people]
+    held = [identities.authenticate(item.token) for item in people]
     follow(identities)
     people[1].post("/logout")
     make_role(master, "Team", [people[2]])
@@ -212,7 +212,7 @@ def test_everybody_is_proven_anew_after_a_gap_in_two_statements(identities, ann,
 
 
 def test_what_failed_is_done_by_the_next_call(identities, ann, master):
-    identity = identities.prove(ann.token)
+    identity = identities.authenticate(ann.token)
     follow(identities)
     make_role(master, "Team", [ann])
     version = role_version()
@@ -229,7 +229,7 @@ def test_what_failed_is_done_by_the_next_call(identities, ann, master):
 
 def test_a_role_held_by_two_sessions_of_a_user_is_held_by_both(identities, ann, master):
     other = master.post("/loginAs", {"userId": ann.user_id}).json["sessionToken"]
-    held = [identities.prove(ann.token), identities.prove(other)]
+    held = [identities.authenticate(ann.token), identities.authenticate(other)]
     assert held[0] is not held[1]
     follow(identities)
     make_role(master, "Team", [ann])
@@ -251,7 +251,7 @@ def test_a_proof_and_the_end_of_its_session_at_the_same_moment_leave_nobody_sign
 
         def prove(token: str = token) -> Identity | None:
             try:
-                return identities.prove(token)
+                return identities.authenticate(token)
             except InvalidSessionToken:
                 return None
 

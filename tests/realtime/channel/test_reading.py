@@ -26,7 +26,7 @@ def test_a_connection_to_the_database_that_is_lost_loses_nothing(
     client = house.connect(of(chain))
     pump = house.pump
     for token in (1, 2):
-        [(pid,)] = house.run(pump._thread.do(lambda: fetch(_PID, (), prepare=False)))
+        [(pid,)] = house.run(pump._thread.run(lambda: fetch(_PID, (), prepare=False)))
         chain.hang_up(int(pid))
         chain.add(token, block=token)
         assert client.tokens(1) == [token]

@@ -120,9 +120,9 @@ def test_a_refusal_names_the_request_where_there_is_one():
 
 
 def test_answers_are_what_sdks_read():
-    client = messages.said_to("abc", None)
+    client = messages.recipient("abc", None)
     assert json.loads(messages.connected(client)) == {"op": "connected", "clientId": "abc"}
-    client = messages.said_to("abc", 'in"st')
+    client = messages.recipient("abc", 'in"st')
     message = {"clientId": "abc", "installationId": 'in"st', "requestId": 3}
     assert json.loads(messages.subscribed(client, 3)) == {"op": "subscribed", **message}
     assert json.loads(messages.unsubscribed(client, 3)) == {"op": "unsubscribed", **message}
@@ -134,7 +134,7 @@ def test_answers_are_what_sdks_read():
 
 
 def test_an_event_has_the_objects_behind_the_head_of_its_subscription():
-    middle = messages.event_middle(messages.said_to("abc", None), 3)
+    middle = messages.event_middle(messages.recipient("abc", None), 3)
     message = {"clientId": "abc", "requestId": 3}
     body = messages.event_body(b'{"a":1}', None)
     assert json.loads(messages.event("create", middle, body)) == {

@@ -120,7 +120,7 @@ class _KeptSocket(LiveQuerySocket):
         self.junk_count = 0
         self._engine = engine
 
-    def junk(self) -> None:
+    def count_junk(self) -> None:
         self.junk_count += 1
 
     def enqueue(self, frame: str | bytes) -> None:
@@ -199,4 +199,4 @@ class Caller:
     def leave(self) -> None:
         """Close the connection."""
         self.socket.is_open = False
-        self.desk.run(self.socket.gone())
+        self.desk.run(self.socket.closed())

@@ -92,7 +92,7 @@ def test_fields_that_become_protected_are_shown_no_more(desk: Desk, games: Api):
 
 def test_who_may_have_missed_something_is_sent_away_to_connect_again(desk: Desk, games: Api):
     from objects.changes import Batch
-    from realtime.livequery.identities import Followed
+    from realtime.livequery.identities import SessionChanges
 
     callers = [desk.connect(), desk.connect()]
     for caller in callers:
@@ -103,7 +103,7 @@ def test_who_may_have_missed_something_is_sent_away_to_connect_again(desk: Desk,
     other = desk.connect(**MASTER_KEYS)
     other.subscribe(1, "Other")
     gap = frozenset({"Game", "First", "Second", "Unknown"})
-    desk.run(desk.engine.tell(Batch([], "0", gap=gap), Followed()))
+    desk.run(desk.engine.publish(Batch([], "0", gap=gap), SessionChanges()))
     assert [caller.socket.closed_with for caller in callers] == [TRY_AGAIN] * 3
     assert other.socket.closed_with is None
     assert desk.status["subscriptions"] == 1

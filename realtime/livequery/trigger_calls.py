@@ -1,8 +1,7 @@
-"""What a deployment's own code does around live queries: triggers that refuse, narrow, change.
+"""Calls of a deployment's triggers: before connecting and subscribing, and after events.
 
-Everything here may run code of the deployment and belongs into a thread. Errors are
-``ServiceError``, whatever that code does (``functions.runtime.runner``), and their code and text
-are for the client.
+Everything here can run the deployment's code, so call it in a thread. It only raises
+``ServiceError`` (``functions.runtime.runner``), whose code and text are for the client.
 """
 
 from __future__ import annotations
@@ -34,8 +33,8 @@ class Counts(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """What a client subscribes to, parsed.
+class SubscriptionQuery:
+    """The parsed query of a subscription.
 
     ``keys`` None means all fields, ``watch`` None all changes. ``asked`` is the ``where`` as it
     was sent.
@@ -49,38 +48,40 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Admitted:
-    """A question that may be asked. ``told`` is what counts in the end: what the client has asked
-    as triggers have changed it; ``access`` what the caller may see."""
+class AuthorizedQuery:
+    """A query that its caller may subscribe to, as the client sent it (``requested``) and as
+    triggers have changed it (``effective``); ``access`` is what the caller may see."""
 
-    question: Question
-    told: Question
+    requested: SubscriptionQuery
+    effective: SubscriptionQuery
     access: Access
 
 
-def calling(
-    address: str, headers: Mapping[str, str], asks: Principal | None = None
+def client_context(
+    address: str, headers: Mapping[str, str], requested_by: Principal | None = None
 ) -> AbstractContextManager[Current]:
-    """Let code of the deployment know where a client is and what it said when it connected.
+    """Give the deployment's code the client's address and the headers of its handshake.
 
-    ``headers`` have names in lower case; those that prove something are left out.
-    ``asks``: who wants this done, if it is a client's request. With a client's key it has the
-    budget of a request over HTTP for its database queries.
+    ``headers`` have names in lower case; credentials are left out.
+    ``requested_by`` is the caller if this is a client's request: without the master key it has
+    the budget of an HTTP request for its database queries.
     """
     meta = {f"HTTP_{name.upper().replace('-', '_')}": value for name, value in headers.items()}
-    budget = None if asks is None or asks.is_master else Budget(client_network(address))
+    budget = (
+        None if requested_by is None or requested_by.is_master else Budget(client_network(address))
+    )
     return as_current(Current(request_id=token_hex(8), address=address, meta=meta, budget=budget))
 
 
 def connect(principal: Principal, counts: Counts) -> None:
-    """Ask the triggers whether a client may connect. Raises ``ServiceError`` if it may not."""
+    """Run ``before_connect``. Raises ``ServiceError`` if the client may not connect."""
     if triggers.is_registered("before_connect", CONNECT):
         live = Live("connect", counts.clients, counts.subscriptions)
         triggers.run(Occasion("before_connect", CONNECT, principal, live=live))
 
 
-def subscribe(principal: Principal, question: Question, counts: Counts) -> Admitted:
-    """Check whether a client may subscribe to this, and let triggers change it.
+def subscribe(principal: Principal, question: SubscriptionQuery, counts: Counts) -> AuthorizedQuery:
+    """Check that a client may subscribe to a query. ``before_subscribe`` may change it.
 
     Raises what ``access.bind`` raises and what the triggers raise.
     """
@@ -90,33 +91,35 @@ def subscribe(principal: Principal, question: Question, counts: Counts) -> Admit
     effective = question
     if triggers.is_registered("before_subscribe", class_name):
         effective = _changed(principal, question, table, counts)
-    return Admitted(question, effective, access)
+    return AuthorizedQuery(question, effective, access)
 
 
-def renew(principal: Principal, admitted: Admitted, table: ClassTable | None) -> Admitted:
+def renew(
+    principal: Principal, authorized: AuthorizedQuery, table: ClassTable | None
+) -> AuthorizedQuery:
     """The same for another version of the class, or for a caller whose roles have changed.
 
-    ``before_subscribe`` isn't asked again. Raises like ``subscribe`` if the question may no longer
-    be asked: the subscription ends.
+    ``before_subscribe`` doesn't run again. Raises as ``subscribe`` does if the query is no longer
+    allowed: the subscription ends.
     """
-    question = admitted.question
+    question = authorized.requested
     access = bind(principal, question.class_name, table, question.where, question.watch or ())
-    if admitted.told is not question:
-        check_matchable(admitted.told.where, table)
-    return Admitted(question, admitted.told, access)
+    if authorized.effective is not question:
+        check_matchable(authorized.effective.where, table)
+    return AuthorizedQuery(question, authorized.effective, access)
 
 
 def _changed(
-    principal: Principal, question: Question, table: ClassTable | None, counts: Counts
-) -> Question:
+    principal: Principal, question: SubscriptionQuery, table: ClassTable | None, counts: Counts
+) -> SubscriptionQuery:
     live = Live("subscribe", counts.clients, counts.subscriptions, watch=question.watch)
     query = FindOptions(where=question.where, limit=0, keys=question.keys, asked=question.asked)
     occasion = Occasion("before_subscribe", question.class_name, principal, query=query, live=live)
     triggers.run(occasion)
     assert occasion.query is not None
-    # Not asked of the policy: what triggers ask for isn't the client's question.
+    # Not checked by the policy: it is the trigger's query, not the client's.
     check_matchable(occasion.query.where, table)
-    return Question(
+    return SubscriptionQuery(
         question.class_name,
         occasion.query.where,
         occasion.query.keys,
@@ -125,8 +128,8 @@ def _changed(
     )
 
 
-def is_told(class_name: ClassName) -> bool:
-    """Whether ``after_event`` has anybody to call for this class. Never waits."""
+def has_event_triggers(class_name: ClassName) -> bool:
+    """Whether the class has ``after_event`` triggers. Never waits."""
     return triggers.is_registered("after_event", class_name)
 
 
@@ -138,11 +141,10 @@ def after_event(
     original: Wire | None,
     counts: Counts,
 ) -> tuple[Wire, Wire | None] | None:
-    """Return what one subscriber gets, as the triggers want it, or None.
+    """Run ``after_event`` for one subscriber: return the objects to send, or None for no event.
 
-    The triggers get the whole objects, in copies of this subscriber's own; what is hidden from the
-    subscriber is taken out of what they leave, by the objects as they are stored. Raises
-    ``ServiceError``.
+    The triggers get copies of the whole objects. Fields that are hidden from the subscriber are
+    removed from their result, as the stored objects decide. Raises ``ServiceError``.
     """
     live = Live(event, counts.clients, counts.subscriptions)
     occasion = Occasion(

@@ -1,5 +1,4 @@
-"""Sending by ASGI alone, for servers that have no ``realtime.sockets.wire``: tests, and other
-servers."""
+"""The send queue of a socket under servers without ``realtime.sockets.wire``, as in tests."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ _LITTLE = 65_536
 
 
 class Queued:
-    """A queue, and a task that lives while there is something in it."""
+    """A queue, with a task while it isn't empty."""
 
     def __init__(self, send: Callable[[dict[str, Any]], Awaitable[None]]) -> None:
         self._send = send
@@ -25,7 +24,7 @@ class Queued:
         self._drained.set()
 
     def text(self, payload: bytes) -> int:
-        """Send a text; returns the bytes that wait."""
+        """Send a text; return the waiting bytes."""
         if self._is_closed:
             return 0
         self._bytes += len(payload)
@@ -35,7 +34,7 @@ class Queued:
         return self._bytes
 
     def waiting(self) -> int:
-        """The bytes that wait for the client."""
+        """Return the bytes that wait for the client."""
         return self._bytes
 
     async def drain(self) -> None:
@@ -43,13 +42,13 @@ class Queued:
         await self._drained.wait()
 
     def close(self, code: int, reason: str = "") -> None:
-        """Close after what is queued."""
+        """Close after the queued messages."""
         if not self._is_closed:
             self._is_closed = True
             self._put({"type": "websocket.close", "code": code, "reason": reason})
 
     async def finished(self) -> None:
-        """The client is gone, or closed: nothing is sent after this."""
+        """Stop sending: the connection is closed."""
         self._is_closed = True
         if self._task is not None:
             self._task.cancel()
@@ -69,7 +68,7 @@ class Queued:
                 self._bytes -= len(message.get("text", "").encode())
                 if self._bytes <= _LITTLE:
                     self._drained.set()
-        except Exception:  # the client is gone: each server has its own word for it
+        except Exception:  # the client is gone; servers raise different exceptions
             self._is_closed = True
             self._queue.clear()
         finally:

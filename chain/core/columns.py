@@ -1,8 +1,9 @@
 """Columns of the chain's tables that are written many rows at a time, each declared once.
 
-A ``Column`` says what PostgreSQL and clients call it and how it is written; a ``Columns`` derives
-from a table's declarations the lists of names, types and assignments that statements have, and the
-fields of the class. ``chain.models.stored`` has the declarations.
+A ``Column`` has its names for PostgreSQL and for clients, and says how it is written and read. A
+``Columns`` derives the lists of names, types and assignments of statements and the fields of the
+class from the declarations of a table (``chain.models.stored``). The columns of a row type are
+annotations of its attributes: ``ordinal: Annotated[int, column("bigint")]``.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from operator import attrgetter
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple, get_origin, get_type_hints
 
 from objects.core.schema.definition import FieldType
 from objects.core.values import FieldKind
@@ -28,7 +29,9 @@ class Column(NamedTuple):
     - ``is_identity``: part of the row's identity, never updated;
     - ``keeps_known``: a null doesn't overwrite a value that is there;
     - ``is_escaped``: may hold tabs, line breaks or backslashes, which ``COPY`` needs escaped;
-    - ``is_written``: comes with each row; otherwise the statement sets it.
+    - ``is_written``: comes with each row; otherwise the statement sets it;
+    - ``is_compared``: an audit compares it with the chain;
+    - ``absent``: SQL that stands for null in a row that is read.
     """
 
     name: str
@@ -39,6 +42,8 @@ class Column(NamedTuple):
     keeps_known: bool = False
     is_escaped: bool = False
     is_written: bool = True
+    is_compared: bool = True
+    absent: str = ""
 
     @property
     def field(self) -> str:
@@ -50,8 +55,43 @@ class Column(NamedTuple):
         """The name as statements write it."""
         return f'"{self.name}"' if self.name in _RESERVED else self.name
 
+    def read(self, row: str) -> str:
+        """Return SQL for the value as rows have it, moments as clients read them."""
+        value = f"{row}.{self.sql_name}"
+        if self.sql_type == "timestamptz":
+            return moment_text(value)
+        return f"COALESCE({value}, {self.absent})" if self.absent else value
+
 
 _RESERVED: Final = frozenset({"to"})
+
+
+def column(
+    sql_type: str,
+    api_type: FieldKind | None = None,
+    *,
+    is_identity: bool = False,
+    keeps_known: bool = False,
+    is_escaped: bool = False,
+    is_compared: bool = True,
+    absent: str = "",
+) -> Column:
+    """Declare the column of an attribute of a row type, whose name it takes (``Columns.of``)."""
+    return Column(
+        "",
+        sql_type,
+        api_type,
+        is_identity=is_identity,
+        keeps_known=keeps_known,
+        is_escaped=is_escaped,
+        is_compared=is_compared,
+        absent=absent,
+    )
+
+
+def moment_text(moment: str) -> str:
+    """Return SQL for a moment as clients read it."""
+    return f"to_char({moment} AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"')"
 
 
 def camel_case(name: str) -> str:
@@ -62,6 +102,16 @@ def camel_case(name: str) -> str:
 
 class Columns(tuple[Column, ...]):
     """Some columns of a table, two at least, in their order."""
+
+    @classmethod
+    def of(cls, row_type: type) -> Columns:
+        """Return the columns that the annotations of a row type declare, in its order."""
+        hints = get_type_hints(row_type, include_extras=True)
+        return cls(
+            hint.__metadata__[0]._replace(name=name)
+            for name, hint in hints.items()
+            if get_origin(hint) is Annotated
+        )
 
     @cached_property
     def _names(self) -> tuple[str, ...]:
@@ -85,6 +135,10 @@ class Columns(tuple[Column, ...]):
     def names(self) -> str:
         """``a, b, c``."""
         return ", ".join(column.sql_name for column in self)
+
+    def select(self, row: str) -> str:
+        """Return the list of values as rows have them, read from the table alias ``row``."""
+        return ", ".join(column.read(row) for column in self)
 
     @property
     def definitions(self) -> str:

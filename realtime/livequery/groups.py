@@ -1,9 +1,8 @@
-"""Subscriptions, and the groups in which they are answered.
+"""Subscriptions, and the groups in which changes are matched.
 
-Subscriptions that ask the same question with the same rights are one ``Group``: a change is matched
-once for all of them, and what they are sent is encoded once. Inside a group they are divided by
-whom access lists have to name for them (``Cohort``), so that an object with an access list visits
-only those whom it names.
+Subscriptions with the same query and equal rights are one ``Group``: a change is matched once for
+all of them, and each form of it is encoded once. A group is divided into cohorts by the ids that
+access lists can name, so an object with an access list is compared only for those that it names.
 """
 
 from __future__ import annotations
@@ -21,18 +20,18 @@ from objects.core.query.tree import Path, all_of
 from realtime.core import messages
 from realtime.core.effort import comparisons
 from realtime.core.outcome import fields_sent
-from realtime.livequery.events import Admitted
 from realtime.livequery.identities import Identity
+from realtime.livequery.trigger_calls import AuthorizedQuery
 from realtime.sockets.connections import Socket
 
 Readers = frozenset[str] | None
-"""Whom an access list lets read; None is everybody."""
+"""The ids that an access list lets read; None is everyone."""
 
 
 class Client:
-    """What live queries know of a connection that has said who it is."""
+    """An authenticated connection of live queries."""
 
-    __slots__ = ("caller", "id", "identity", "said_to", "socket", "subscriptions")
+    __slots__ = ("caller", "id", "identity", "recipient", "socket", "subscriptions")
 
     def __init__(
         self, socket: Socket, client_id: str, caller: Principal, identity: Identity | None
@@ -41,26 +40,26 @@ class Client:
         self.id = client_id
         self.caller = caller
         self.identity = identity
-        self.said_to = messages.said_to(client_id, caller.installation_id)
+        self.recipient = messages.recipient(client_id, caller.installation_id)
         self.subscriptions: dict[int, Subscription] = {}
 
     def principal(self, identity: Identity | None) -> Principal:
-        """The bearer of a session on this connection, as of now; without one, the holder of the
-        keys that were shown."""
+        """Return the current principal of a session on this connection; without one, that of the
+        keys that the client sent."""
         if identity is None:
             return self.caller
         return replace(identity.principal, installation_id=self.caller.installation_id)
 
 
 class Subscription:
-    """One request of a client, while it is answered.
+    """One active subscription of a client.
 
     ``holds_identity``: the identity is its own and not its client's. ``size`` is the length of the
-    message that asked for it, ``memory`` about the bytes that it takes.
+    message that started it, ``memory`` an estimate of the bytes that it takes.
     """
 
     __slots__ = (
-        "admitted",
+        "authorized",
         "client",
         "cohort",
         "holds_identity",
@@ -76,7 +75,7 @@ class Subscription:
         self,
         client: Client,
         request_id: int,
-        admitted: Admitted,
+        authorized: AuthorizedQuery,
         identity: Identity | None,
         size: int,
         memory: int,
@@ -86,38 +85,38 @@ class Subscription:
         self.client = client
         self.socket = client.socket
         self.request_id = request_id
-        self.admitted = admitted
+        self.authorized = authorized
         self.identity = identity
         self.size = size
         self.memory = memory
         self.holds_identity = holds_identity
-        self.middle = messages.event_middle(client.said_to, request_id)
+        self.middle = messages.event_middle(client.recipient, request_id)
         self.cohort: Cohort | None = None
-        """Where it is answered; None as soon as it has ended."""
+        """Its place in a group; None once it has ended."""
 
     @property
     def class_name(self) -> ClassName:
-        """The class whose objects it is about."""
-        return self.admitted.told.class_name
+        """The class of its objects."""
+        return self.authorized.effective.class_name
 
     @property
     def principal(self) -> Principal:
-        """Who asks, as of now."""
+        """The current principal."""
         return self.client.principal(self.identity)
 
-    def say_too_large(self, what: str) -> None:
-        """Tell the client that this is larger than all that may wait for it; sending it would be
-        the end of the connection."""
-        self.say(ObjectTooLarge.code, f"{what} is too large to be sent.")
+    def send_too_large(self, what: str) -> None:
+        """Send the error for a message larger than the send queue, which would close the
+        connection."""
+        self.send_error(ObjectTooLarge.code, f"{what} is too large to be sent.")
 
-    def say(self, code: int, text: str) -> None:
-        """Tell the client what is wrong with it."""
+    def send_error(self, code: int, text: str) -> None:
+        """Send an error about this subscription."""
         frame = messages.error(code, text, reconnect=False, request_id=self.request_id)
         self.socket.enqueue(frame)
 
 
 class Cohort:
-    """The subscriptions of a group that access lists name alike; ``acl_ids`` None: always."""
+    """Subscriptions of a group with the same ids in access lists; ``acl_ids`` None: every list."""
 
     __slots__ = ("acl_ids", "group", "subscriptions")
 
@@ -132,7 +131,7 @@ class Cohort:
 
 
 class Group:
-    """Subscriptions with one question and equal rights. ``finds`` leaves access lists aside."""
+    """Subscriptions with one query and equal rights. ``finds`` doesn't compare access lists."""
 
     __slots__ = (
         "_by_reader",
@@ -146,11 +145,11 @@ class Group:
         "watch",
     )
 
-    def __init__(self, key: Hashable, admitted: Admitted) -> None:
-        question = admitted.told
+    def __init__(self, key: Hashable, authorized: AuthorizedQuery) -> None:
+        question = authorized.effective
         self.key = key
-        self.access = admitted.access
-        self.query = all_of(question.where, admitted.access.condition)
+        self.access = authorized.access
+        self.query = all_of(question.where, authorized.access.condition)
         self.finds = predicate(self.query, class_name=question.class_name)
         self.comparisons = comparisons(self.query)
         self.fields: frozenset[str] | None = (
@@ -161,8 +160,8 @@ class Group:
         self._by_reader: dict[str, dict[Cohort, None]] = {}
 
     def add(self, subscription: Subscription) -> None:
-        """Answer it from now on."""
-        ids = subscription.admitted.access.acl_ids
+        """Add a subscription."""
+        ids = subscription.authorized.access.acl_ids
         cohort = self.cohorts.get(ids)
         if cohort is None:
             cohort = self.cohorts[ids] = Cohort(self, ids)
@@ -172,7 +171,7 @@ class Group:
         subscription.cohort = cohort
 
     def remove(self, subscription: Subscription) -> None:
-        """Answer it no more."""
+        """Remove a subscription."""
         cohort = subscription.cohort
         assert cohort is not None
         subscription.cohort = None
@@ -187,7 +186,7 @@ class Group:
                 del self._by_reader[acl_id]
 
     def named(self, *lists: Readers) -> list[Cohort]:
-        """The cohorts that may read an object under one of these access lists."""
+        """Return the cohorts that may read an object under one of these access lists."""
         cohorts: dict[Cohort, None] = {}
         for readers in lists:
             if readers is None:
@@ -200,8 +199,8 @@ class Group:
         return list(cohorts)
 
     def networks(self) -> frozenset[str]:
-        """The networks of the clients who ask; empty if one of them has the master key, or an
-        address that isn't known: their time isn't limited."""
+        """Return the networks of the clients; empty if one has the master key or an unknown
+        address: their time isn't limited."""
         networks: set[str] = set()
         for subscription in self.subscriptions():
             network = client_network(subscription.socket.address)
@@ -211,29 +210,29 @@ class Group:
         return frozenset(networks)
 
     def subscriptions(self) -> Iterator[Subscription]:
-        """All of them."""
+        """Yield all subscriptions."""
         for cohort in self.cohorts.values():
             yield from cohort.subscriptions
 
 
 def is_too_large(body: bytes | str) -> bool:
-    """Whether this is more than what may wait for a client."""
+    """Whether a body is larger than a client's send queue."""
     return len(body) > service_settings.WS_SEND_QUEUE
 
 
-def group_key(admitted: Admitted) -> Hashable:
-    """The same for subscriptions that may be one group."""
-    question = admitted.told
+def group_key(authorized: AuthorizedQuery) -> Hashable:
+    """Return a key that is equal for subscriptions of one group."""
+    question = authorized.effective
     # A tree is no key (1 == True), its text is one.
     return (
         question.class_name,
         repr(question.where),
         question.keys,
         question.watch,
-        admitted.access.rights,
+        authorized.access.rights,
     )
 
 
 def _named_ids(ids: Readers) -> frozenset[str]:
-    # A list that names everybody reads as none at all.
+    # A list that names everyone is like no list.
     return frozenset() if ids is None else ids - {EVERYBODY}

@@ -1,4 +1,4 @@
-"""Answers to what clients ask for: subscriptions, and what their queries find now."""
+"""The commands of clients: subscribe, unsubscribe, and fetch the current results."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from objects.core.query.tree import FindOptions
 from objects.service import find
 from realtime.core import messages
 from realtime.core.effort import memory_of
-from realtime.livequery import events, requests
+from realtime.livequery import requests, trigger_calls
 from realtime.livequery.access import current_table
 from realtime.livequery.engine import LiveQueries
-from realtime.livequery.events import Admitted, calling
+from realtime.livequery.groups import Client, Subscription, is_too_large
 from realtime.livequery.identities import Identity, check
-from realtime.livequery.subscriptions import Client, Subscription, is_too_large
+from realtime.livequery.trigger_calls import AuthorizedQuery, client_context
 
 _MESSAGES: Final = 4
-"""How many of the longest messages a connection's subscriptions may be."""
+"""The total length of a connection's subscriptions, in messages of the greatest length."""
 _encode: Final = msgspec.json.Encoder().encode
 
 
 async def subscribe(
     engine: LiveQueries, client: Client, message: messages.Subscribe, text: str
 ) -> None:
-    """Begin a subscription, and say so; a former one of the same number ends in
-    any case. What can't be subscribed to is answered by an error. ``text`` is the message."""
+    """Start a subscription and confirm it, or send the error. A former subscription with the same
+    request id ends in any case. ``text`` is the message."""
     former = client.subscriptions.get(message.request_id)
     try:
         await _subscribe(engine, client, message, text, former)
@@ -80,7 +80,7 @@ async def _subscribe(
     try:
         await _begin(engine, client, message, former, class_name, size, memory)
     finally:
-        # What has begun holds its own.
+        # A started subscription has its own share.
         engine.memory.give_back(client.socket.address, memory)
 
 
@@ -94,22 +94,22 @@ async def _begin(
     memory: int,
 ) -> None:
     await engine.capture(class_name)
-    # The master key sees everything, with any session.
+    # The master key reads everything, so a session doesn't matter.
     token = None if client.caller.is_master else message.session_token
     own: Identity | None = None
     try:
         if token is not None:
-            own = await engine.prove(client.socket, token)
+            own = await engine.authenticate(client.socket, token)
         identity = client.identity if own is None else own
-        admitted = await _admitted(engine, client, message, identity)
-        if not engine.is_here(client):
+        authorized = await _authorize(engine, client, message, identity)
+        if not engine.is_connected(client):
             return
         if former is not None:
             engine.end(former)
         subscription = Subscription(
             client,
             message.request_id,
-            admitted,
+            authorized,
             identity,
             size,
             memory,
@@ -117,72 +117,74 @@ async def _begin(
         )
         engine.begin(subscription)
         own = None
-        client.socket.enqueue(messages.subscribed(client.said_to, message.request_id))
+        client.socket.enqueue(messages.subscribed(client.recipient, message.request_id))
     finally:
         engine.release(own)
-        engine.captured(class_name)
+        engine.release_capture(class_name)
 
 
-async def _admitted(
+async def _authorize(
     engine: LiveQueries, client: Client, message: messages.Subscribe, identity: Identity | None
-) -> Admitted:
-    """The question with the rights that hold now."""
+) -> AuthorizedQuery:
+    """Return the query with the rights of the moment."""
     check(identity)
     generation = identity.generation if identity is not None else 0
     principal, counts = client.principal(identity), engine.counts()
 
-    def ask() -> Admitted:
-        question = requests.question(message.query, as_master=principal.is_master)
-        with calling(client.socket.address, client.socket.headers, principal):
-            return events.subscribe(principal, question, counts)
+    def authorize() -> AuthorizedQuery:
+        question = requests.parse_query(message.query, as_master=principal.is_master)
+        with client_context(client.socket.address, client.socket.headers, principal):
+            return trigger_calls.subscribe(principal, question, counts)
 
-    admitted = await engine.in_thread(client.socket, ask)
+    authorized = await engine.in_thread(client.socket, authorize)
     while identity is not None and identity.generation != generation:
         check(identity)
         generation = identity.generation
-        admitted = await engine.in_thread(
-            client.socket, partial(_renewed, client.principal(identity), admitted)
+        authorized = await engine.in_thread(
+            client.socket, partial(_renewed, client.principal(identity), authorized)
         )
-    return admitted
+    return authorized
 
 
-def _renewed(principal: Principal, admitted: Admitted) -> Admitted:
-    return events.renew(principal, admitted, current_table(admitted.question.class_name))
+def _renewed(principal: Principal, authorized: AuthorizedQuery) -> AuthorizedQuery:
+    return trigger_calls.renew(
+        principal, authorized, current_table(authorized.requested.class_name)
+    )
 
 
 def unsubscribe(engine: LiveQueries, client: Client, request_id: int) -> None:
-    """End a subscription at the client's wish."""
+    """End a subscription and confirm it."""
     subscription = client.subscriptions.get(request_id)
     if subscription is None:
         client.socket.enqueue(_unknown(request_id))
         return
     engine.end(subscription)
-    client.socket.enqueue(messages.unsubscribed(client.said_to, request_id))
+    client.socket.enqueue(messages.unsubscribed(client.recipient, request_id))
 
 
 async def fetch(engine: LiveQueries, client: Client, request_id: int) -> None:
-    """Send what the query of a subscription finds now, as a find over REST does."""
+    """Send the current results of a subscription's query, as a find over REST returns them."""
     subscription = client.subscriptions.get(request_id)
     if subscription is None:
         client.socket.enqueue(_unknown(request_id))
         return
-    principal, admitted = subscription.principal, subscription.admitted
+    principal, authorized = subscription.principal, subscription.authorized
     try:
         if not principal.is_master:
             slow_statements().check(client_network(client.socket.address))
         _check_rate(client, principal)
         objects = await engine.in_thread(
-            client.socket, lambda: _find_objects(client, principal, admitted)
+            client.socket, lambda: _find_objects(client, principal, authorized)
         )
     except ServiceError as error:
-        subscription.say(error.code, error.message)
+        subscription.send_error(error.code, error.message)
         return
     if subscription.cohort is None:
         return
     if is_too_large(objects):
-        subscription.say_too_large("What is found")
+        subscription.send_too_large("What is found")
     else:
-        client.socket.enqueue(messages.result(client.said_to, request_id, objects))
+        client.socket.enqueue(messages.result(client.recipient, request_id, objects))
 
 
 def _check_rate(client: Client, principal: Principal) -> None:
@@ -195,15 +197,15 @@ def _check_rate(client: Client, principal: Principal) -> None:
             raise refusal
 
 
-def _find_objects(client: Client, principal: Principal, admitted: Admitted) -> str:
-    question, effective = admitted.question, admitted.told
+def _find_objects(client: Client, principal: Principal, authorized: AuthorizedQuery) -> str:
+    question, effective = authorized.requested, authorized.effective
     options = FindOptions(
         where=question.where,
         limit=service_settings.DEFAULT_LIMIT,
         keys=effective.keys,
         asked=question.asked,
     )
-    with calling(client.socket.address, client.socket.headers, principal):
+    with client_context(client.socket.address, client.socket.headers, principal):
         result = find(principal, effective.class_name, options, also=effective.where)
     return ",".join(
         _encode({"className": effective.class_name, **obj}).decode() for obj in result.objects()

@@ -1,4 +1,4 @@
-"""``python -m bench.realtime.telling``: stores events as the reader of a chain does, at a rate.
+"""``python -m bench.realtime.delivery``: stores events as the reader of a chain does, at a rate.
 
 Every event is a block of its own in a transaction of its own (``chain.indexing.head.commits``),
 which numbers the outbox and notifies. Reads a line of JSON for each job, ``{"count", "rate",
