@@ -27,8 +27,7 @@ _DUE: Final = f"""
 
 
 def due_transactions(network_id: int, now: int | None) -> list[TransactionRow]:
-    """The transactions of a network whose check is due, the longest first,
-    ``MOST`` at most.
+    """Return the transactions of a network whose check is due, ``MOST`` at most, oldest first.
 
     ``now`` is milliseconds, None for the database's clock.
     """
