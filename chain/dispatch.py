@@ -6,28 +6,34 @@ answer keeps one thread, and no queue grows.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import timedelta
 from functools import partial
 from typing import Any, Final, NamedTuple
 
 from celery import Task
 from django.db import transaction
+from django.db.models import Exists, F, OuterRef, Q
+from django.db.models.functions import Now
 
 from backend.logs.setup import get_logger
 from backend.tasks import broker
 from backend.tasks.broker import BrokerAway
 from backend.tasks.registered import task
 from chain.core.transactions.states import LATE_DELAY
-from chain.models import Blockchain, Cursor
+from chain.models import Backfill, Blockchain, Cursor, Transaction
 from objects.database import maintenance
-from objects.database.statements import fetch, fetch_rows, fetch_values
+from objects.database.orm import orm_queries
+from objects.database.statements import fetch_rows
 
 _SECONDS: Final = 5.0  # until a task that no worker has taken is dropped
 
 log = get_logger("chain")
 
-# Looks are due on a tick of beat, which comes each second: those that would be due before the
+# SQL, since the update returns what it has claimed.
+# Polls are due on a tick of beat, which comes each second: those that would be due before the
 # middle of the next second are due now, so that an interval of two seconds doesn't become three.
-# A last look in the future says that the clock was set back.
+# A last poll in the future says that the clock was set back.
 _DUE = """
 UPDATE chain_cursor c SET polled_at = statement_timestamp(), next_poll_at = statement_timestamp()
        + make_interval(secs => b.poll_interval / 1000.0)
@@ -37,27 +43,7 @@ UPDATE chain_cursor c SET polled_at = statement_timestamp(), next_poll_at = stat
         OR c.polled_at > statement_timestamp() + interval '1 s')
 RETURNING c.network_id, b.poll_interval
 """
-# Contracts that have changed are planned by the backfill, too.
-_WITH_BACKFILLS = """
-SELECT b.network_id FROM chain_blockchain b JOIN chain_cursor c USING (network_id)
- WHERE b.active AND (
-       EXISTS (SELECT FROM chain_backfill f WHERE f.network_id = b.network_id AND f.done_at IS NULL)
-       OR c.planned <> c.contracts AND c.number IS NOT NULL AND c.halted IS NULL)
- ORDER BY b.network_id
-"""
-_WITH_CHECKS = """
-SELECT DISTINCT t.network_id FROM chain_transaction t
-  JOIN chain_blockchain b ON b.network_id::text = t.network_id AND b.active
- WHERE t.next_check_at <= statement_timestamp()
-"""
-
-
-# No check is planned as far ahead, but before the clock was set back.
-_BRING_FORWARD = """
-UPDATE chain_transaction SET next_check_at = statement_timestamp()
- WHERE next_check_at > statement_timestamp() + make_interval(secs => %(farthest)s)
-"""
-_FARTHEST: Final = LATE_DELAY / 1000 + 60.0  # seconds
+_FARTHEST: Final = timedelta(milliseconds=LATE_DELAY, minutes=1)
 
 
 class _Due(NamedTuple):
@@ -75,24 +61,51 @@ def dispatch() -> None:
     """Send the tasks that are due. Called each second; twice at once is harmless."""
     if maintenance.is_chain_paused():
         return
-    fetch(
-        "INSERT INTO chain_cursor (network_id) SELECT network_id FROM chain_blockchain"
-        " WHERE active AND network_id IS NOT NULL ON CONFLICT DO NOTHING",
-        (),
-        prepare=True,
-    )
+    with orm_queries():
+        active = networks()
+        _add_cursors(active)
+        with_checks = _with_checks(active)
+        with_backfills = _with_backfills(active)
     for row in fetch_rows(_Due, _DUE, (), prepare=True):
         expires = max(1.0, row.poll_interval / 1000)
         task("chain.follow").apply_async((row.network_id,), expires=expires)
-    for network_id in fetch_values(int, _WITH_CHECKS, (), prepare=True):
+    for network_id in with_checks:
         task("chain.check_due").apply_async((network_id,), expires=1.0)
-    for network_id in fetch_values(int, _WITH_BACKFILLS, (), prepare=True):
+    for network_id in with_backfills:
         task("chain.backfill").apply_async((network_id,), expires=1.0)
+
+
+def _add_cursors(network_ids: Sequence[int]) -> None:
+    existing = Cursor.objects.filter(network_id__in=network_ids)
+    missing = {*network_ids}.difference(existing.values_list("network_id", flat=True))
+    if missing:
+        Cursor.objects.bulk_create(
+            [Cursor(network_id=network_id) for network_id in sorted(missing)], ignore_conflicts=True
+        )
+
+
+def _with_checks(network_ids: Sequence[int]) -> list[int]:
+    """The networks with transactions whose check is due."""
+    due = Transaction.objects.filter(
+        network_id__in=[str(network_id) for network_id in network_ids], next_check_at__lte=Now()
+    )
+    return [int(each) for each in due.order_by().values_list("network_id", flat=True).distinct()]
+
+
+def _with_backfills(network_ids: Sequence[int]) -> list[int]:
+    """The networks whose history is to be read. Contracts that have changed are planned by the
+    backfill, too."""
+    is_open = Exists(Backfill.objects.filter(network_id=OuterRef("network_id"), done_at=None))
+    is_unplanned = ~Q(planned=F("contracts")) & Q(number__isnull=False, halted=None)
+    cursors = Cursor.objects.filter(is_open | is_unplanned, network_id__in=network_ids)
+    return [*cursors.order_by("network_id").values_list("network_id", flat=True)]
 
 
 def bring_checks_forward() -> None:
     """Have transactions checked that would wait for a time which the clock had reached before."""
-    fetch(_BRING_FORWARD, {"farthest": _FARTHEST}, prepare=True)
+    # No check is planned as far ahead, but before the clock was set back.
+    with orm_queries():
+        Transaction.objects.filter(next_check_at__gt=Now() + _FARTHEST).update(next_check_at=Now())
 
 
 def start_backfills(network_id: int) -> None:

@@ -29,7 +29,7 @@ class Chain:
         from backend.kernel.principal import MASTER
         from chain.core.blocks.finality import Heights
         from chain.indexing.head import commits
-        from chain.indexing.head import cursor as position
+        from chain.indexing.storage import cursors as position
         from objects import service
 
         with connection.cursor() as cursor:

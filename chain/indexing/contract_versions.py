@@ -7,11 +7,9 @@ from django.db import transaction
 from backend.kernel.json_types import Wire
 from chain.core.names import network_of
 from chain.dispatch import start_backfills
-from objects.database.statements import fetch
-from objects.definitions.models import VERSION_SEQUENCE
-
-# From one sequence, so that no version comes twice, not even after a write that was undone.
-NEXT_VERSION = f"nextval('{VERSION_SEQUENCE}')"
+from chain.models import Cursor
+from chain.models.expressions import next_version
+from objects.database.orm import orm_queries
 
 
 def contracts_changed(*versions: Wire) -> None:
@@ -20,17 +18,14 @@ def contracts_changed(*versions: Wire) -> None:
     networks = {
         network_of(contract["networkId"]) for contract in versions if contract.get("networkId")
     }
-    with transaction.atomic():
+    with orm_queries(), transaction.atomic():
         for network_id in sorted(networks):
-            fetch(
-                f"INSERT INTO chain_cursor (network_id, contracts) VALUES (%s, {NEXT_VERSION})"
-                f" ON CONFLICT (network_id) DO UPDATE SET contracts = {NEXT_VERSION}",
-                (network_id,),
-                prepare=True,
-            )
+            Cursor.objects.bulk_create([Cursor(network_id=network_id)], ignore_conflicts=True)
+            Cursor.objects.filter(network_id=network_id).update(contracts=next_version())
             start_backfills(network_id)
 
 
 def every_network_changed() -> None:
     """The same for all networks."""
-    fetch(f"UPDATE chain_cursor SET contracts = {NEXT_VERSION}", (), prepare=True)
+    with orm_queries():
+        Cursor.objects.update(contracts=next_version())

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 from django.db import transaction
@@ -23,8 +23,9 @@ from chain.core.blocks.events import EventRow, event_row
 from chain.core.names import ZERO_ADDRESS, checksummed
 from chain.core.node import Log, LogFilter, Node
 from chain.indexing.contract_versions import contracts_changed
+from chain.indexing.storage import contracts as rows
+from chain.indexing.storage.contracts import ContractRow
 from objects.database import maintenance
-from objects.database.statements import fetch, fetch_rows, fetch_value
 
 LOOK_AGAIN: Final = 3600.0  # seconds, at what has run the code of others
 LOOK_FOR_PROXIES: Final = 86_400.0  # at what hasn't
@@ -115,8 +116,7 @@ _abis: dict[int, dict[_Version, tuple[Event, ...]]] = {}
 
 def catalogue(network_id: int) -> Catalogue:
     """The contracts of the network now. Costs one small query unless they have changed."""
-    sql = "SELECT contracts FROM chain_cursor WHERE network_id = %(network)s"
-    version = fetch_value(int, sql, {"network": network_id}, prepare=True) or 0
+    version = rows.version(network_id)
     cached = _catalogues.get(network_id)
     # No write has been counted yet at 0.
     if cached is None or cached.version != version or not version:
@@ -125,30 +125,10 @@ def catalogue(network_id: int) -> Catalogue:
     return cached
 
 
-class _Row(NamedTuple):
-    object_id: str
-    row_version: str
-    address: str
-    name: str
-    listening: bool | None
-    behind: str | None
-    looked_at: float
-
-
 def _listened_to(network_id: int) -> dict[str, Contract]:
-    # Rows that no rule has seen, of an import for instance, must not stop their network.
-    rows = fetch_rows(
-        _Row,
-        "SELECT object_id, xmin::text, address, left(COALESCE(name, ''), %(longest)s), listening,"
-        " behind::text, COALESCE(extract(epoch FROM behind_looked_at), 0)"
-        " FROM chain_smart_contract"
-        " WHERE network_id = %(network)s AND address ~ '^0x[0-9a-fA-F]{40}$'"
-        " ORDER BY created_at, object_id",
-        {"longest": LONGEST_NAME, "network": network_id},
-        prepare=True,
-    )
-    behind = {row: _addresses(row.behind) for row in rows if row.listening}
-    registered = {row.address.lower(): row for row in rows}
+    contracts = rows.registered(network_id, LONGEST_NAME)
+    behind = {row: _addresses(row.behind) for row in contracts if row.listening}
+    registered = {row.address.lower(): row for row in contracts}
     needed = {
         *behind,
         *(
@@ -179,20 +159,18 @@ def _addresses(text: str | None) -> tuple[str, ...]:
     return tuple(msgspec.json.decode(text)) if text else ()
 
 
-def _events(network_id: int, rows: Iterable[_Row]) -> dict[_Row, tuple[Event, ...]]:
+def _events(
+    network_id: int, contracts: Iterable[ContractRow]
+) -> dict[ContractRow, tuple[Event, ...]]:
     """The events of these contracts' ABIs, of which only those are read that have changed."""
     cached = _abis.get(network_id, {})
-    versions = {row: (row.object_id, row.row_version) for row in rows}
+    versions = {row: (row.object_id, row.row_version) for row in contracts}
     missing = [row.object_id for row, version in versions.items() if version not in cached]
     read: dict[_Version, tuple[Event, ...]] = {}
     if missing:
-        for object_id, row_version, text in fetch(
-            "SELECT object_id, xmin::text, abi::text FROM chain_smart_contract"
-            " WHERE object_id = ANY(%s::text[])",
-            (missing,),
-            prepare=True,
-        ):
-            read[object_id, row_version] = tuple(events_of(msgspec.json.decode(text or "null")))
+        for row in rows.abis(missing):
+            events = events_of(msgspec.json.decode(row.abi or "null"))
+            read[row.object_id, row.row_version] = tuple(events)
     current = {version: cached[version] for version in versions.values() if version in cached}
     _abis[network_id] = current | read
     # By the id alone, since a row may have been written in between: with what its contract runs,
@@ -255,16 +233,12 @@ def _look_behind(node: Node, addresses: Sequence[str]) -> dict[str, list[str]]:
 
 
 def _note(network_id: int, behind: Mapping[str, tuple[str, ...]], has_news: bool) -> None:
-    texts = [msgspec.json.encode(addresses).decode() for addresses in behind.values()]
+    texts = {
+        object_id: msgspec.json.encode(addresses).decode()
+        for object_id, addresses in behind.items()
+    }
     with maintenance.recording(), transaction.atomic():
         maintenance.check()
-        fetch(
-            "UPDATE chain_smart_contract c SET behind = n.behind::jsonb,"
-            " behind_looked_at = statement_timestamp()"
-            " FROM unnest(%s::text[], %s::text[]) AS n(object_id, behind)"
-            " WHERE c.object_id = n.object_id",
-            ([*behind], texts),
-            prepare=True,
-        )
+        rows.store_behind(texts)
         if has_news:
             contracts_changed({"networkId": network_id})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from django.contrib.postgres.indexes import HashIndex
 from django.db import models
 from django.db.models import Q
@@ -35,16 +37,21 @@ class Block(models.Model):
         return f"{self.network_id}: {self.number}"
 
 
-RESET_PROOFS = "proves_hashes = false, hashes_until = NULL, proves_receipts = false"
-"""Assignments of SQL that make a cursor that of a network whose headers have proved nothing."""
+RESET_PROOFS: Final = {"proves_hashes": False, "hashes_until": None, "proves_receipts": False}
+"""Values of a cursor whose network's headers have proved nothing."""
 
-RESET_CURSOR = (
-    "number = NULL, hash = NULL, began_at = NULL, head = NULL, safe = NULL, finalized = NULL,"
-    " audited = NULL, audited_before = NULL, audited_at = NULL, audit = NULL, halted = NULL,"
-    " halt_checked_at = NULL, trouble = NULL, next_poll_at = NULL, contradictions = 0,"
-    f" contradiction = NULL, contradicted_at = NULL, mended = 0, {RESET_PROOFS}"
+_NULL_BEFORE_READING: Final = (
+    *("number", "hash", "began_at", "head", "safe", "finalized", "audited", "audited_before"),
+    *("audited_at", "audit", "halted", "halt_checked_at", "trouble", "next_poll_at"),
+    *("contradiction", "contradicted_at"),
 )
-"""Assignments of SQL that make a cursor that of a network of which nothing was read."""
+RESET_CURSOR: Final = {
+    **dict.fromkeys(_NULL_BEFORE_READING),
+    "contradictions": 0,
+    "mended": 0,
+    **RESET_PROOFS,
+}
+"""Values of the cursor of a network of which nothing was read."""
 
 
 class Cursor(models.Model):

@@ -46,7 +46,7 @@ TRANSACTION: Final = Columns(
     )
 )
 """``Transaction``: what comes with each row is a ``Record`` of ``chain.core.transactions.states``,
-written by ``chain.monitor.rows``."""
+written by ``chain.monitor.storage.checks``."""
 
 
 def milliseconds(moment: str) -> str:

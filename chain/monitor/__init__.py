@@ -3,7 +3,8 @@
 ``chain.core.transactions.states`` decides what becomes of one; this room calls it and stores the
 result.
 
-- ``start`` begins to monitor a hash; ``claim`` assigns a record to the network that has its hash.
+- ``start`` begins to monitor a hash, ``id_of`` returns the id of its record; ``claim`` assigns a
+  record to the network that has its hash.
 - ``check_due`` makes the checks that are due.
 - ``receipts_for`` and ``record`` are called by the indexer of the network's blocks: a block that
   includes a monitored transaction ends the wait at once. ``on_reorganisation`` gets the blocks that
@@ -21,6 +22,7 @@ from chain.monitor.checks import check_due
 from chain.monitor.claims import claim
 from chain.monitor.finality import finalize
 from chain.monitor.registration import lock, start, started
+from chain.monitor.storage.registration import id_of
 
 __all__ = [
     "Seen",
@@ -28,6 +30,7 @@ __all__ = [
     "check_due",
     "claim",
     "finalize",
+    "id_of",
     "lock",
     "on_reorganisation",
     "receipts_for",

@@ -8,28 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from chain.core.node import Header, Node
 from chain.core.transactions.states import ORPHANED, Mined, next_state
-from chain.models.stored import TransactionRow
 from chain.monitor import node_requests
 from chain.monitor.checks import choices
-from chain.monitor.rows import followed, select_transactions, write
-from objects.database.row_types import select_list
-from objects.database.statements import fetch, fetch_rows, fetch_values
+from chain.monitor.storage import blocks as rows
+from chain.monitor.storage.checks import write
+from chain.monitor.storage.rows import followed
 
-# What may still change by being in a block: all but those that are done with.
-_OPEN = "(t.status IN ('pending', 'stalled') OR t.finality IN ('included', 'safe', 'orphaned'))"
 _MOST_AT_ONCE = 50_000  # hashes in one query, about
-_UNFINAL = "t.finality IN ('included', 'safe')"
-_SELECT = select_transactions("statement_timestamp()")
-
-
-class _Place(NamedTuple):
-    hash: str
-    block_hash: str | None
-    finality: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +56,10 @@ def receipts_for(network_id: int, headers: Sequence[Header], node: Node) -> Seen
 def _changed(network_id: int, block_of: Mapping[str, str]) -> dict[str, str]:
     """Of transactions and the hashes of their blocks, those that are monitored and whose block
     isn't the one that is stored."""
-    rows = fetch_rows(
-        _Place,
-        f"SELECT {select_list(_Place, 't')} FROM chain_transaction t"
-        f" WHERE t.network_id = %(network)s AND t.hash = ANY(%(hashes)s::text[]) AND {_OPEN}",
-        {"network": str(network_id), "hashes": [*block_of]},
-        prepare=True,
-    )
+    places = rows.open_places(network_id, block_of)
     return {
         row.hash: block_of[row.hash]
-        for row in rows
+        for row in places
         if block_of[row.hash] != row.block_hash or row.finality == ORPHANED
     }
 
@@ -85,25 +67,10 @@ def _changed(network_id: int, block_of: Mapping[str, str]) -> dict[str, str]:
 def record(inclusions: Seen) -> int:
     """Store what was seen, inside the transaction that stores the blocks; how many transactions
     have changed. Those that were said to be in other blocks of these heights are looked for."""
-    rows = fetch_rows(
-        TransactionRow,
-        f"{_SELECT} WHERE t.network_id = %(network)s"
-        f" AND (t.hash = ANY(%(seen)s::text[]) AND {_OPEN}"
-        f" OR {_UNFINAL} AND t.block_number = ANY(%(heights)s::bigint[])"
-        " AND NOT t.hash = ANY(%(seen)s::text[])"
-        " AND NOT t.block_hash = ANY(%(block_hashes)s::text[]))"
-        " ORDER BY t.object_id FOR UPDATE",
-        {
-            "network": str(inclusions.network_id),
-            "seen": [*inclusions.found],
-            "heights": [height for height, _ in inclusions.blocks],
-            "block_hashes": [block_hash for _, block_hash in inclusions.blocks],
-        },
-        prepare=True,
-    )
+    affected = rows.lock_affected(inclusions.network_id, inclusions.found, inclusions.blocks)
     changed, lost = [], []
     decided = choices()
-    for stored in rows:
+    for stored in affected:
         row, now = followed(stored), stored.now
         mined = inclusions.found.get(row.hash)
         if mined is None:
@@ -112,18 +79,8 @@ def record(inclusions: Seen) -> int:
         new = next_state(row.record, mined, now, timed=False, choices=decided)
         if new != row.record:
             changed.append((row, new))
-    _look_for(lost)
+    rows.check_now(lost)
     return write(changed)
-
-
-def _look_for(object_ids: Sequence[str]) -> None:
-    if object_ids:
-        fetch(
-            "UPDATE chain_transaction SET next_check_at = statement_timestamp()"
-            " WHERE object_id = ANY(%(ids)s::text[])",
-            {"ids": [*object_ids]},
-            prepare=True,
-        )
 
 
 def on_reorganisation(network_id: int, above: int) -> int:
@@ -133,21 +90,7 @@ def on_reorganisation(network_id: int, above: int) -> int:
     They keep their status until a node has said where they are now, and stalled ones their late
     receipt.
     """
-    fetch(
-        "UPDATE chain_transaction SET next_check_at = statement_timestamp()"
-        " WHERE network_id = %(network)s AND next_check_at IS NOT NULL AND status = 'stalled'"
-        " AND CASE WHEN jsonb_typeof(late_receipt -> 'blockNumber') = 'number'"
-        " THEN (late_receipt -> 'blockNumber')::numeric > %(above)s ELSE false END",
-        {"network": str(network_id), "above": above},
-        prepare=True,
-    )
-    object_ids = fetch_values(
-        str,
-        "SELECT t.object_id FROM chain_transaction t"
-        f" WHERE t.network_id = %(network)s AND t.block_number > %(above)s AND {_UNFINAL}"
-        " ORDER BY t.object_id FOR UPDATE",
-        {"network": str(network_id), "above": above},
-        prepare=True,
-    )
-    _look_for(object_ids)
+    rows.check_stalled_above(network_id, above)
+    object_ids = rows.lock_included_above(network_id, above)
+    rows.check_now(object_ids)
     return len(object_ids)

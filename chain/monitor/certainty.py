@@ -2,41 +2,44 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
+from django.db.models import F, OuterRef, Subquery
+from django.db.models.functions import Least
 
 from chain import rpc
 from chain.core.blocks.finality import Heights, heights
 from chain.core.failures import NodeFailure
 from chain.core.node import Node, header_in
-from objects.database.statements import fetch_rows
+from chain.models import Blockchain, Cursor
+from chain.models.expressions import in_seconds
+from objects.database.orm import orm_queries
 
 _FRESH: Final = 60  # seconds
 _HIGHEST: Final = 2**52
 
 
-class _Cursor(NamedTuple):
-    head: int
-    safe: int | None
-    finalized: int | None
-
-
 def certain_heights(node: Node, network_id: int, depth: int | None) -> Heights:
     """What is safe and final. ``depth`` is the network's own, see ``chain.core.blocks.finality``.
     One of several providers alone makes nothing so."""
-    rows = fetch_rows(
-        _Cursor,
-        # A head alone is what one node says; blocks that were read are the chain.
-        "SELECT LEAST(c.head, c.number + b.confirmations), c.safe, c.finalized"
-        " FROM chain_cursor c JOIN chain_blockchain b ON b.network_id = c.network_id"
-        " WHERE c.network_id = %(network)s AND c.head IS NOT NULL AND c.finalized IS NOT NULL"
-        f" AND c.looked_at > statement_timestamp() - interval '{_FRESH} seconds'",
-        {"network": network_id},
-        prepare=True,
-    )
-    if rows:
-        head, safe, final = rows[0].head, rows[0].safe, rows[0].finalized
+    confirmations = Blockchain.objects.filter(network_id=OuterRef("network_id"))
+    with orm_queries():
+        row = (
+            Cursor.objects.filter(
+                network_id=network_id,
+                head__isnull=False,
+                finalized__isnull=False,
+                looked_at__gt=in_seconds(-_FRESH),
+            )
+            .annotate(confirmations=Subquery(confirmations.values("confirmations")))
+            .filter(confirmations__isnull=False)
+            # A head alone is what one node says; blocks that were read are the chain.
+            .values_list(Least("head", F("number") + F("confirmations")), "safe", "finalized")
+            .first()
+        )
+    if row is not None:
+        head, safe, final = row
     else:
         tags = ("latest", "safe", "finalized")
         calls = [("eth_getBlockByNumber", (tag, False)) for tag in tags]

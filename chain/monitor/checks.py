@@ -26,23 +26,19 @@ from chain.core.node import Node, SentTransaction
 from chain.core.transactions import sightings
 from chain.core.transactions.states import PENDING, Choices, Record, next_state, pause_after
 from chain.models import Blockchain, Cursor
-from chain.models.stored import TransactionRow, moment
 from chain.monitor import node_requests
-from chain.monitor.rows import (
-    Followed,
-    followed,
-    select_transactions,
+from chain.monitor.storage.checks import (
+    MOST,
+    due_transactions,
     write,
     write_missed,
     write_pauses,
     write_sightings,
 )
+from chain.monitor.storage.rows import Followed, followed
 from objects.database import locks, maintenance
-from objects.database.statements import fetch_rows
 from objects.database.transactions import all_or_nothing
 
-MOST: Final = 1000
-"""Transactions that one check takes."""
 _PATIENCE: Final = 20.0
 _ENOUGH: Final = 10.0
 
@@ -111,18 +107,8 @@ def _check(network_id: int, now: int | None) -> int:
     return checked
 
 
-_CLOCK: Final = f"COALESCE({moment('%(now)s')}, statement_timestamp())"
-_SELECT: Final = select_transactions(_CLOCK)
-
-
 def _due(network_id: int, now: int | None) -> _Due:
-    rows = fetch_rows(
-        TransactionRow,
-        f"{_SELECT} WHERE t.network_id = %(network)s AND t.next_check_at <= {_CLOCK}"
-        f" ORDER BY t.next_check_at LIMIT {MOST}",
-        {"network": str(network_id), "now": now},
-        prepare=True,
-    )
+    rows = due_transactions(network_id, now)
     return _Due(rows[0].now if rows else 0, tuple(map(followed, rows)))
 
 

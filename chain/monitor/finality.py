@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
 from django.db.models import Q
 
@@ -20,22 +20,17 @@ from chain import rpc
 from chain.core.blocks.finality import Heights
 from chain.core.failures import NodeFailure
 from chain.core.node import Node
-from chain.core.transactions.states import FINALIZED, INCLUDED, SAFE
+from chain.core.transactions.states import INCLUDED, SAFE
 from chain.models import Block, Blockchain, Transaction
 from chain.monitor.certainty import certain_heights
+from chain.monitor.storage.blocks import mark
 from objects.database import maintenance
-from objects.database.statements import fetch_rows
 from objects.database.transactions import all_or_nothing
 
 _MOST: Final = 200
 """Heights that are compared at once."""
 
 log = get_logger("transactions")
-
-
-class _Marks(NamedTuple):
-    marked: int
-    lost: int
 
 
 def finalize(network_id: int) -> int:
@@ -95,35 +90,9 @@ def _asked(heights: list[int], node: Node) -> dict[int, str]:
 
 
 def _mark(network_id: int, reached: Heights, hashes: Mapping[int, str]) -> int:
-    compared = sorted(hashes)
-
     def marked() -> int:
         maintenance.check()
-        [marks] = fetch_rows(
-            _Marks,
-            "WITH b AS (SELECT * FROM unnest(%(numbers)s::bigint[], %(hashes)s::text[])"
-            " AS b(number, hash)),"
-            " held AS MATERIALIZED (SELECT h.object_id, h.block_hash = b.hash AS stays,"
-            f" CASE WHEN b.number <= %(final)s THEN '{FINALIZED}' ELSE '{SAFE}' END AS reached"
-            " FROM chain_transaction h JOIN b ON b.number = h.block_number"
-            " WHERE h.network_id = %(network)s AND h.finality IN ('included', 'safe')"
-            " ORDER BY h.object_id FOR UPDATE OF h),"
-            " marked AS (UPDATE chain_transaction t SET finality = held.reached,"
-            " next_check_at = NULL, updated_at = GREATEST(t.updated_at,"
-            " date_trunc('milliseconds', statement_timestamp())) FROM held"
-            " WHERE t.object_id = held.object_id AND held.stays AND t.finality <> held.reached"
-            " RETURNING 1),"
-            " lost AS (UPDATE chain_transaction t SET next_check_at = statement_timestamp()"
-            " FROM held WHERE t.object_id = held.object_id AND NOT held.stays RETURNING 1)"
-            " SELECT (SELECT count(*) FROM marked), (SELECT count(*) FROM lost)",
-            {
-                "numbers": compared,
-                "hashes": [hashes[height] for height in compared],
-                "final": reached.finalized,
-                "network": str(network_id),
-            },
-            prepare=True,
-        )
+        marks = mark(network_id, hashes, reached.finalized)
         if marks.lost:
             log.warning("transactions in blocks that are gone", network=network_id, n=marks.lost)
         return marks.marked

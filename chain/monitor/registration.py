@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
 from django.db import transaction
 
@@ -14,20 +14,13 @@ from backend.tasks.broker import BrokerAway
 from backend.tasks.registered import task
 from chain.core.names import hash_of, network_of
 from chain.core.transactions.sightings import Sighting
-from chain.monitor.claims import move
-from objects.core.names import new_object_id
+from chain.monitor.storage import registration as rows
 from objects.database import locks, maintenance
-from objects.database.statements import fetch, fetch_rows
 
 _SECONDS: Final = 5.0
 _NOTHING: Final = Sighting()
 
 log = get_logger("transactions")
-
-
-class _Started(NamedTuple):
-    object_id: str
-    is_new: bool
 
 
 def start(network_id: int | str, tx_hash: str, sighting: Sighting = _NOTHING) -> str:
@@ -42,43 +35,18 @@ def start(network_id: int | str, tx_hash: str, sighting: Sighting = _NOTHING) ->
     network, known_hash = network_of(network_id), hash_of(tx_hash)
     with maintenance.recording(), maintenance.writing():
         lock(known_hash)
-        [row] = fetch_rows(
-            _Started,
-            "WITH new AS (INSERT INTO chain_transaction (object_id, created_at, updated_at, data,"
-            " hash, network_id, status, attempts, next_check_at, failed_checks, missing_checks,"
-            ' nonce, from_address, "to")'
-            " SELECT %(id)s, now.ms, now.ms, '{}', %(hash)s, %(network)s, 'pending', 0, now.ms,"
-            " 0, 0,"
-            " %(nonce)s::numeric, %(from)s, %(to)s"
-            " FROM (SELECT date_trunc('milliseconds', statement_timestamp()) AS ms) now"
-            " ON CONFLICT (hash) DO NOTHING RETURNING object_id)"
-            " SELECT object_id, true FROM new UNION ALL"
-            " SELECT object_id, false FROM chain_transaction WHERE hash = %(hash)s LIMIT 1",
-            {
-                "id": new_object_id(),
-                "hash": known_hash,
-                "network": str(network),
-                "nonce": sighting.nonce,
-                "from": sighting.from_address,
-                "to": sighting.to,
-            },
-            prepare=True,
-        )
+        row = rows.insert(network, known_hash, sighting)
         if row.is_new:
             _check_after_commit(network)
         else:
-            move(network, known_hash)
+            rows.move(network, known_hash)
     return row.object_id
 
 
 def started(object_id: str, network_id: int) -> None:
     """Follow a record that has just been stored, in the transaction that has stored it."""
     with transaction.atomic():
-        fetch(
-            "UPDATE chain_transaction SET next_check_at = created_at WHERE object_id = %(id)s",
-            {"id": object_id},
-            prepare=True,
-        )
+        rows.check_from_creation(object_id)
         _check_after_commit(network_id)
 
 

@@ -14,7 +14,7 @@ from backend.kernel.errors import DuplicateValue, ObjectNotFound, OperationForbi
 from backend.kernel.principal import MASTER
 from backend.logs.setup import get_logger
 from chain.core.transactions.states import PENDING
-from chain.indexing.contract_versions import NEXT_VERSION
+from chain.indexing.storage import retention
 from chain.models import (
     Backfill,
     Block,
@@ -29,15 +29,15 @@ from chain.models import (
     SmartContract,
     Transaction,
 )
+from chain.models.expressions import next_version
 from chain.models.indexing import RESET_CURSOR
 from objects import service
 from objects.core.names import ObjectId, check_class_name
 from objects.database import maintenance
-from objects.database.statements import fetch
+from objects.database.orm import orm_queries
 from objects.storage.records import wire_object
 
 _CLASS: Final = check_class_name("Blockchain")
-_BATCH: Final = 5000  # rows in one transaction
 
 log = get_logger("chain")
 
@@ -144,11 +144,9 @@ def remove(network_id: int, *, keep_data: bool = False, delete_data: bool = Fals
     """
     with maintenance.writing():
         row = _locked(network_id)
-        fetch(
-            "SELECT 1 FROM chain_cursor WHERE network_id = %s FOR UPDATE",
-            (network_id,),
-            prepare=True,
-        )
+        cursors = Cursor.objects.filter(network_id=network_id)
+        with orm_queries():
+            cursors.select_for_update().first()
         data = stored(network_id)
         if row is None and not (data and delete_data):
             raise ObjectNotFound(f"There is no network {network_id}.")
@@ -161,44 +159,16 @@ def remove(network_id: int, *, keep_data: bool = False, delete_data: bool = Fals
         if delete_data:
             for model in (Block, ProvedBlock, Coverage, Backfill, Recheck, Reorganisation):
                 model._default_manager.filter(network_id=network_id).delete()
-        fetch(_RESET if delete_data else _NEW_VERSION, (network_id,), prepare=True)
-        [(now,)] = fetch("SELECT statement_timestamp()::text", (), prepare=True)
+        # The number of the last message stays: subscribers may come back with it.
+        reset = {"planned": 0, "looked_at": None, "moved_at": None, **RESET_CURSOR}
+        with orm_queries():
+            # Another version of the contracts makes every worker drop what it was about to store.
+            cursors.update(contracts=next_version(), **(reset if delete_data else {}))
+        now = retention.statement_time()
     if delete_data:
-        _delete_in_batches("chain_contract_event", _EVENTS, (str(network_id), now))
-        _delete_in_batches("chain_outbox", _MESSAGES, (network_id,))
+        retention.remove_network(network_id, now)
     log.warning("a network was removed", network=network_id, deleted=delete_data, data=str(data))
     return data
-
-
-# Another version of the contracts makes every worker drop what it was about to store. The number of
-# the last message stays, since subscribers may come back with it.
-_NEW_VERSION: Final = f"UPDATE chain_cursor SET contracts = {NEXT_VERSION} WHERE network_id = %s"
-_RESET: Final = f"""
-UPDATE chain_cursor SET contracts = {NEXT_VERSION}, planned = 0, looked_at = NULL, moved_at = NULL,
-       {RESET_CURSOR}
- WHERE network_id = %s
-"""
-# Not what is stored after the removal: the network may have been added again.
-_EVENTS: Final = f"""
-SELECT ctid FROM chain_contract_event
- WHERE network_id = %s AND created_at <= %s::timestamptz LIMIT {_BATCH}
-"""
-_MESSAGES: Final = f"""
-SELECT o.ctid FROM chain_outbox o JOIN chain_cursor c ON c.network_id = o.network_id
- WHERE o.network_id = %s AND o.seq < c.outbox LIMIT {_BATCH}
-"""
-
-
-def _delete_in_batches(table: str, chosen: str, params: tuple[Any, ...]) -> None:
-    while True:
-        with maintenance.writing():
-            rows = fetch(
-                f"DELETE FROM {table} WHERE ctid = ANY(ARRAY({chosen})) RETURNING 1",
-                params,
-                prepare=False,
-            )
-        if not rows:
-            return
 
 
 def _locked(network_id: int) -> Blockchain | None:

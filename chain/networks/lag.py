@@ -7,10 +7,14 @@ database's clock. What isn't known is None, never 0.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Final, NamedTuple
+from datetime import timedelta
+from typing import Final
 
-from objects.database.row_types import select_list
-from objects.database.statements import fetch_rows
+from django.db.models import F, OuterRef, Subquery
+from django.db.models.functions import Now
+
+from chain.models import Blockchain, Cursor
+from objects.database.orm import orm_queries
 
 FRESH: Final = 60.0
 """Seconds for which a head is current after a successful poll, or three polling intervals if that
@@ -34,29 +38,25 @@ class Lag:
 UNKNOWN: Final = Lag()
 
 
-class _Row(NamedTuple):
-    network_id: int
-    seconds: Annotated[float | None, "extract(epoch FROM statement_timestamp() - {row}.looked_at)"]
-    blocks: Annotated[int | None, "{row}.head - {row}.number"]
-    interval: Annotated[float | None, "b.poll_interval / 1000.0"]
-
-
-_LAGS = f"""
-SELECT {select_list(_Row, "c")}
-  FROM chain_blockchain b JOIN chain_cursor c USING (network_id)
- WHERE %(network)s::bigint IS NULL OR b.network_id = %(network)s::bigint
-"""
-
-
 def lags(network_id: int | None = None) -> dict[int, Lag]:
     """The lag of each network, or of one, by its id. Networks without a cursor aren't in it."""
-    rows = fetch_rows(_Row, _LAGS, {"network": network_id}, prepare=True)
-    return {row.network_id: _lag(row) for row in rows}
+    networks = Blockchain.objects.filter(network_id=OuterRef("network_id"))
+    cursors = Cursor.objects.annotate(
+        interval=Subquery(networks.values("poll_interval")), age=Now() - F("looked_at")
+    ).filter(interval__isnull=False)
+    if network_id is not None:
+        cursors = cursors.filter(network_id=network_id)
+    with orm_queries():
+        rows = cursors.values_list("network_id", "age", "interval", F("head") - F("number"))
+        return {
+            network_id: _lag(age, interval, blocks) for network_id, age, interval, blocks in rows
+        }
 
 
-def _lag(row: _Row) -> Lag:
-    if row.seconds is None or row.interval is None:
+def _lag(age: timedelta | None, interval: int, blocks: int | None) -> Lag:
+    """``interval`` is milliseconds."""
+    if age is None:
         return UNKNOWN
-    age = max(0.0, row.seconds)
-    is_current = age <= max(FRESH, _INTERVALS * row.interval)
-    return Lag(age, max(0, row.blocks) if is_current and row.blocks is not None else None)
+    seconds = max(0.0, age.total_seconds())
+    is_current = seconds <= max(FRESH, _INTERVALS * interval / 1000)
+    return Lag(seconds, max(0, blocks) if is_current and blocks is not None else None)

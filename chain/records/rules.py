@@ -17,10 +17,10 @@ from backend.kernel.errors import (
 )
 from chain.core import names
 from chain.core.names import address_of, network_of
-from chain.models import VERIFY_ALL, Blockchain
+from chain.models import VERIFY_ALL, Blockchain, Cursor
 from chain.models.indexing import RESET_PROOFS
 from chain.rpc.addresses import endpoint_of
-from objects.database.statements import fetch
+from objects.database.orm import orm_queries
 from objects.rules import Change, Rules
 
 _DELETED: Final = {"__op": "Delete"}
@@ -124,11 +124,8 @@ def forget_proofs(network_id: int) -> None:
     """Learn again what the headers of a network prove, since its ``verify`` isn't ``all`` any more:
     so an operator ends that a fork of the network, or a provider that lied, has made that wrong.
     Not when it becomes ``all``: nothing would be proved until the next block."""
-    fetch(
-        f"UPDATE chain_cursor SET {RESET_PROOFS} WHERE network_id = %s",
-        (network_id,),
-        prepare=True,
-    )
+    with orm_queries():
+        Cursor.objects.filter(network_id=network_id).update(**RESET_PROOFS)
 
 
 class IdentityRules(Rules[Change]):

@@ -34,7 +34,6 @@ from chain.core.transactions.states import (
 from objects.access.policy import Scope
 from objects.core.names import ObjectId, check_class_name
 from objects.core.query.tree import Everything
-from objects.database.statements import fetch_value
 from objects.definitions import registry
 from objects.rules import Change, Rules
 from objects.storage import writes
@@ -173,8 +172,7 @@ def _take(fields: dict[str, Any], name: str, read: _Reader) -> None:
 
 def _known(change: Change) -> Wire | None:
     """The record of the same hash, locked."""
-    sql = "SELECT object_id FROM chain_transaction WHERE hash = %(hash)s"
-    object_id = fetch_value(str, sql, {"hash": change.fields["hash"]}, prepare=True)
+    object_id = monitor.id_of(change.fields["hash"])
     if object_id is None:
         return None
     table = registry.find(check_class_name(_CLASS))

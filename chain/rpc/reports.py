@@ -14,7 +14,8 @@ from typing import Any, Final
 import msgspec
 import redis
 from django.conf import settings
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError, transaction
+from django.db.models import F
 
 from backend.logs.setup import get_logger
 from chain.models import Provider
@@ -28,14 +29,6 @@ _SOONEST: Final = 0.5
 _KEPT: Final = 86_400  # seconds, of what is in Redis
 _UNREADABLE: Final = "the address can't be read: SECRET_KEY is another one"
 log = get_logger("chain")
-
-# Another process that writes the row knows as much, so this one doesn't wait for its lock.
-_WRITE = """
-UPDATE chain_provider
-   SET checked_at = %s, head = coalesce(%s, head), latency = %s, failures = %s, paused_until = %s,
-       trouble = %s
- WHERE id = (SELECT id FROM chain_provider WHERE id = %s FOR UPDATE SKIP LOCKED)
-"""
 
 
 def report(member: Member) -> None:
@@ -150,13 +143,18 @@ def _of_row(row: Provider) -> _Note:
 
 def _write(member: Member, row: int) -> None:
     note = _of_memory(member.health)
-    values = [
-        *(moment(note.checked_at), note.head, note.latency, note.failures),
-        *(moment(note.paused_until), note.trouble, row),
-    ]
     # In a transaction of the caller's, a failure here must not end it.
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(_WRITE, values)
+    with transaction.atomic():
+        # Another process that writes the row knows as much, so this one doesn't wait for its lock.
+        free = Provider.objects.select_for_update(skip_locked=True).filter(pk=row).order_by()
+        Provider.objects.filter(pk__in=free.values("pk")).update(
+            checked_at=moment(note.checked_at),
+            head=F("head") if note.head is None else note.head,
+            latency=note.latency,
+            failures=note.failures,
+            paused_until=moment(note.paused_until),
+            trouble=note.trouble,
+        )
 
 
 def _keep(member: Member) -> None:

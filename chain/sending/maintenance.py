@@ -183,7 +183,7 @@ def _bring_in(account: nonces.Account, waiting: list[Slot], view: _View) -> None
 
 def _now() -> datetime:
     """By the database's clock, as the rows have it."""
-    sql = "SELECT extract(epoch FROM clock_timestamp())"
+    sql = "SELECT date_part('epoch', clock_timestamp())"
     [seconds] = fetch_values(float, sql, (), prepare=True)
     return datetime.fromtimestamp(seconds, UTC)
 

@@ -8,15 +8,17 @@ it, or not taken. The nonce of a transaction that no node takes is free, and the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from itertools import pairwise
+from typing import Final
 
-from django.db.models import QuerySet
+from django.contrib.postgres.aggregates import BoolAnd
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
 from chain.core.transactions.encoding import Unsigned, hash_of_raw
 from chain.core.transactions.fees import Fees
 from chain.models import Sending, SigningAccount
-from objects.database.statements import fetch, fetch_value, fetch_values
+from objects.database.orm import orm_queries
 
 SIGNED, SENT, MINED, FINAL = "signed", "sent", "mined", "final"
 REPLACED, REFUSED, LOST = "replaced", "refused", "lost"
@@ -39,19 +41,10 @@ class Account:
 def lock(account: Account) -> int | None:
     """Have the account for this transaction of the database; the next nonce that is fresh, None
     if nothing was sent yet. Raises ``Timeout`` if others take too long with it."""
-    fetch(
-        "INSERT INTO chain_signing_account (network_id, address) VALUES (%(network)s, %(address)s)"
-        " ON CONFLICT DO NOTHING",
-        _parameters(account),
-        prepare=True,
-    )
-    return fetch_value(
-        int,
-        "SELECT next_nonce FROM chain_signing_account"
-        " WHERE network_id = %(network)s AND address = %(address)s FOR UPDATE",
-        _parameters(account),
-        prepare=True,
-    )
+    row = SigningAccount(network_id=account.network_id, address=account.address)
+    with orm_queries():
+        SigningAccount.objects.bulk_create([row], ignore_conflicts=True)
+        return _row(account).select_for_update().values_list("next_nonce", flat=True).get()
 
 
 def fresh_nonce(account: Account) -> int | None:
@@ -63,8 +56,10 @@ def _row(account: Account) -> QuerySet[SigningAccount]:
     return SigningAccount.objects.filter(network_id=account.network_id, address=account.address)
 
 
-def _parameters(account: Account) -> dict[str, Any]:
-    return {"network": account.network_id, "address": account.address}
+def _sendings(account: Account) -> QuerySet[Sending]:
+    """What was signed for an account, by nonce."""
+    rows = Sending.objects.filter(network_id=account.network_id, account=account.address)
+    return rows.order_by("nonce")
 
 
 def take(account: Account, fresh: int | None, on_chain: int) -> int:
@@ -84,14 +79,9 @@ def take(account: Account, fresh: int | None, on_chain: int) -> int:
 
 def free_nonces(account: Account, first: int) -> list[int]:
     """Nonces from ``first`` on whose transactions were all refused, lowest first."""
-    return fetch_values(
-        int,
-        "SELECT nonce FROM chain_sending"
-        " WHERE network_id = %(network)s AND account = %(address)s AND nonce >= %(first)s"
-        f" GROUP BY nonce HAVING bool_and(state = '{REFUSED}') ORDER BY nonce",
-        _parameters(account) | {"first": first},
-        prepare=True,
-    )
+    with orm_queries():
+        nonces = _sendings(account).filter(nonce__gte=first).values_list("nonce", flat=True)
+        return [*nonces.annotate(is_free=BoolAnd(Q(state=REFUSED))).filter(is_free=True)]
 
 
 def left_out(account: Account, fresh: int | None, first: int) -> list[int]:
@@ -100,29 +90,20 @@ def left_out(account: Account, fresh: int | None, first: int) -> list[int]:
     too high. Otherwise empty."""
     if fresh is None or fresh - first <= WIDEST:
         return []
-    return fetch_values(
-        int,
-        "SELECT n - before FROM (SELECT nonce AS n,"
-        " nonce - lag(nonce, 1, %(first)s::bigint - 1) OVER w - 1 AS before"
-        " FROM (SELECT nonce FROM chain_sending WHERE network_id = %(network)s"
-        " AND account = %(address)s AND nonce >= %(first)s::bigint"
-        " UNION SELECT %(fresh)s::bigint) s WINDOW w AS (ORDER BY nonce)) g"
-        " WHERE before > %(widest)s ORDER BY n LIMIT 1",
-        _parameters(account) | {"first": first, "fresh": fresh, "widest": WIDEST},
-        prepare=True,
-    )
+    with orm_queries():
+        signed = _sendings(account).filter(nonce__gte=first).values_list("nonce", flat=True)
+        nonces = sorted({*signed, fresh})
+    for before, nonce in pairwise([first - 1, *nonces]):
+        if nonce - before - 1 > WIDEST:
+            return [before + 1]
+    return []
 
 
 def unknown_nonces(account: Account, first: int, end: int) -> list[int]:
     """Those of these nonces, below ``end``, that the service has never signed anything for."""
-    return fetch_values(
-        int,
-        "SELECT n FROM generate_series(%(first)s::bigint, %(end)s::bigint - 1) n"
-        " WHERE NOT EXISTS (SELECT FROM chain_sending s WHERE s.network_id = %(network)s"
-        " AND s.account = %(address)s AND s.nonce = n) ORDER BY n",
-        _parameters(account) | {"first": first, "end": end},
-        prepare=True,
-    )
+    with orm_queries():
+        signed = _sendings(account).filter(nonce__gte=first, nonce__lt=end)
+        return sorted({*range(first, end)}.difference(signed.values_list("nonce", flat=True)))
 
 
 def store(account: Account, unsigned: Unsigned, raw: bytes, purpose: str) -> Sending:

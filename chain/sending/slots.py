@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
+from django.db import transaction
 from django.db.models.functions import Coalesce, Now
 
 from backend.logs.setup import get_logger
 from chain.core.node import Receipt
-from chain.models import Sending
+from chain.models import Sending, Transaction
+from chain.models.expressions import touched
 from chain.sending.nonces import (
     FINAL,
     LOST,
@@ -23,7 +25,7 @@ from chain.sending.nonces import (
     SIGNED,
     Account,
 )
-from objects.database.statements import fetch
+from objects.database.orm import orm_queries
 
 MOST_AT_ONCE: Final = 200
 _CERTAIN: Final = timedelta(seconds=30)
@@ -104,17 +106,15 @@ def settle(slot: Slot, receipts: Mapping[str, Receipt], finalized: int) -> bool:
 
 def link(winner: str, losers: Iterable[str]) -> None:
     """Have the records of the others say which transaction has their place."""
-    replaced = [*losers]
-    fetch(
-        "UPDATE chain_transaction t SET replaced_by = v.by, updated_at = GREATEST(t.updated_at,"
-        " date_trunc('milliseconds', statement_timestamp()))"
-        " FROM (SELECT h.object_id, CASE WHEN h.hash = %s THEN NULL ELSE %s END AS by"
-        " FROM chain_transaction h WHERE h.hash = ANY(%s::text[])"
-        " ORDER BY h.object_id FOR UPDATE) v"
-        " WHERE t.object_id = v.object_id AND t.replaced_by IS DISTINCT FROM v.by",
-        (winner, winner, [winner, *replaced]),
-        prepare=True,
-    )
+    hashes = {winner, *losers}
+    with orm_queries(), transaction.atomic():
+        records = Transaction.objects.filter(hash__in=hashes)
+        # Locked in the order of their ids, as every writer of several records does.
+        [*records.select_for_update().order_by("object_id").values_list("object_id")]
+        replaced = records.exclude(hash=winner).exclude(replaced_by=winner)
+        replaced.update(replaced_by=winner, updated_at=touched())
+        mined = records.filter(hash=winner, replaced_by__isnull=False)
+        mined.update(replaced_by=None, updated_at=touched())
 
 
 def gone_again(slot: Slot) -> None:

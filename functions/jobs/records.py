@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from django.db.models import DateTimeField, F, Func, Q, QuerySet, Value
@@ -22,7 +22,8 @@ from django.db.models.functions import Now
 from functions.jobs.models import FAILED, QUEUED, RUNNING, SUCCEEDED, JobStatus
 from objects.core.names import new_object_id
 from objects.database.orm import delete_in_batches, orm_queries
-from objects.database.statements import fetch
+from objects.database.row_types import select_list
+from objects.database.statements import fetch, fetch_rows, fetch_value
 
 LONGEST_TEXT: Final = 10_000  # characters of a message
 _AT_ONCE: Final = 1000
@@ -60,16 +61,24 @@ def add(
     occasion: str | None = None,
 ) -> str | None:
     """Insert a queued run and return its id, or None if an existing run prevents it."""
-    rows = fetch(
+    return fetch_value(
+        str,
         "INSERT INTO functions_job_status (object_id, created_at, updated_at, read_acl, write_acl,"
         " data, job_name, source, status, params, attempt, skipped, exclusive, occasion,"
-        " request_id) SELECT %s, t.now, t.now, '{}', '{}', '{}'::jsonb, %s, %s, 'queued',"
-        f" %s::jsonb, 0, 0, %s::boolean, %s, %s FROM (SELECT {_NOW} AS now) t"
-        " ON CONFLICT DO NOTHING RETURNING object_id",
-        (new_object_id(), job_name, source, _json(params), exclusive, occasion, request_id),
+        " request_id) SELECT %(id)s, t.now, t.now, '{}', '{}', '{}'::jsonb, %(job)s, %(source)s,"
+        " 'queued', %(params)s::jsonb, 0, 0, %(exclusive)s::boolean, %(occasion)s, %(request_id)s"
+        f" FROM (SELECT {_NOW} AS now) t ON CONFLICT DO NOTHING RETURNING object_id",
+        {
+            "id": new_object_id(),
+            "job": job_name,
+            "source": source,
+            "params": _json(params),
+            "exclusive": exclusive,
+            "occasion": occasion,
+            "request_id": request_id,
+        },
         prepare=True,
     )
-    return rows[0][0] if rows else None
 
 
 def add_failed(job_name: str, params: Mapping[str, Any], *, source: str, error: str) -> str:
@@ -78,9 +87,16 @@ def add_failed(job_name: str, params: Mapping[str, Any], *, source: str, error: 
     fetch(
         "INSERT INTO functions_job_status (object_id, created_at, updated_at, read_acl, write_acl,"
         " data, job_name, source, status, params, attempt, skipped, exclusive, message, error,"
-        " finished_at) SELECT %s, t.now, t.now, '{}', '{}', '{}'::jsonb, %s, %s, 'failed',"
-        f" %s::jsonb, 0, 0, false, %s, %s, t.now FROM (SELECT {_NOW} AS now) t",
-        (status_id, job_name, source, _json(params), error, error),
+        " finished_at) SELECT %(id)s, t.now, t.now, '{}', '{}', '{}'::jsonb, %(job)s, %(source)s,"
+        " 'failed', %(params)s::jsonb, 0, 0, false, %(error)s, %(error)s, t.now"
+        f" FROM (SELECT {_NOW} AS now) t",
+        {
+            "id": status_id,
+            "job": job_name,
+            "source": source,
+            "params": _json(params),
+            "error": error,
+        },
         prepare=False,
     )
     return status_id
@@ -115,21 +131,28 @@ def note_published(status_id: str) -> None:
         queued.update(published_at=_now())
 
 
+class _Claimed(NamedTuple):
+    attempt: int
+    job_name: str
+    params: str | None
+
+
 def claim(status_id: str) -> Run | None:
     """Claim a queued run for this worker, or return None if it isn't queued any more."""
     # SQL: the update returns what it has claimed.
-    rows = fetch(
-        "UPDATE functions_job_status SET status = 'running', attempt = attempt + 1,"
+    rows = fetch_rows(
+        _Claimed,
+        "UPDATE functions_job_status j SET status = 'running', attempt = attempt + 1,"
         f" started_at = {_NOW}, heartbeat_at = {_NOW}, updated_at = {_NOW}"
-        " WHERE object_id = %s AND status = 'queued'"
-        " RETURNING attempt, job_name, params::text",
-        (status_id,),
+        " WHERE object_id = %(id)s AND status = 'queued'"
+        f" RETURNING {select_list(_Claimed, 'j')}",
+        {"id": status_id},
         prepare=True,
     )
     if not rows:
         return None
-    attempt, job_name, params = rows[0]
-    return Run(status_id, int(attempt), job_name, msgspec.json.decode(params or "{}"))
+    row = rows[0]
+    return Run(status_id, row.attempt, row.job_name, msgspec.json.decode(row.params or "{}"))
 
 
 def beat(run: Run, message: str | None) -> bool:

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from functions.webhooks import deliveries, synchronous_calls
 from functions.webhooks.names import EVENTS, event_of
 from objects.core.names import Subject, is_class_name
-from objects.database.statements import fetch
+from objects.database.row_types import select_list
+from objects.database.statements import fetch_rows
 from objects.definitions.registry import find
 from objects.triggers import Event, Handler
 
@@ -43,18 +44,25 @@ def handlers(class_name: Subject, fresh: bool) -> HandlersByEvent:
     return cached
 
 
+class _HookRow(NamedTuple):
+    id: int
+    trigger_name: str
+
+
 def _read(class_name: Subject) -> HandlersByEvent:
-    rows = fetch(
-        "SELECT id, trigger_name FROM functions_hook WHERE class_name = %s",
-        (class_name,),
+    rows = fetch_rows(
+        _HookRow,
+        f"SELECT {select_list(_HookRow, 'h')} FROM functions_hook h"
+        " WHERE class_name = %(class_name)s",
+        {"class_name": class_name},
         prepare=True,
     )
     if not rows:
         return _NONE
     return {
-        event_of(class_name, name): (_handler(class_name, int(hook_id), name),)
-        for hook_id, name in rows
-        if name in EVENTS
+        event_of(class_name, row.trigger_name): (_handler(class_name, row.id, row.trigger_name),)
+        for row in rows
+        if row.trigger_name in EVENTS
     }
 
 

@@ -30,7 +30,7 @@ from functions.webhooks import client, payload, signatures
 from functions.webhooks.models import Delivery, Hook
 from functions.webhooks.responses import BadAnswer, Refusal, check_received
 from objects.database.orm import orm_queries
-from objects.database.statements import fetch, fetch_rows
+from objects.database.statements import fetch_rows, fetch_values
 from objects.triggers import Occasion
 
 PAUSES: Final = (60, 120, 600, 1800, 3600, 7200, 14_400)
@@ -47,16 +47,17 @@ def keep(hook_id: int, trigger_name: str, occasion: Occasion) -> None:
     body = msgspec.json.encode(payload.of_trigger(trigger_name, occasion)).decode()
     about = f"{trigger_name} of {occasion.class_name}"
     with transaction.atomic():
-        rows = fetch(
+        delivery_ids = fetch_values(
+            int,
             "INSERT INTO functions_delivery (key, hook_id, about, body, state, attempts,"
             " last_error, created_at, due_at)"
-            " SELECT %s, id, %s, %s, 'pending', 0, '', now(), now() FROM functions_hook"
-            " WHERE id = %s RETURNING id",
-            (signatures.new_key(), about, body, hook_id),
+            " SELECT %(key)s, id, %(about)s, %(body)s, 'pending', 0, '', now(), now()"
+            " FROM functions_hook WHERE id = %(hook_id)s RETURNING id",
+            {"key": signatures.new_key(), "about": about, "body": body, "hook_id": hook_id},
             prepare=True,
         )
-        for (delivery_id,) in rows:
-            transaction.on_commit(partial(start, int(delivery_id)), robust=True)
+        for delivery_id in delivery_ids:
+            transaction.on_commit(partial(start, delivery_id), robust=True)
 
 
 def start(delivery_id: int) -> None:
@@ -69,15 +70,14 @@ def start(delivery_id: int) -> None:
 
 def start_due() -> int:
     """Queue all deliveries that are due and return their number."""
-    rows = fetch(
-        "SELECT id FROM functions_delivery WHERE state = 'pending' AND due_at <= now()"
-        f" ORDER BY due_at LIMIT {_MOST_STARTED} FOR UPDATE SKIP LOCKED",
-        (),
-        prepare=False,
-    )
-    for (delivery_id,) in rows:
-        start(int(delivery_id))
-    return len(rows)
+    due = Delivery.objects.filter(state=Delivery.State.PENDING, due_at__lte=Now())
+    with orm_queries(), transaction.atomic():
+        # A locked row is being taken.
+        free = due.select_for_update(skip_locked=True).order_by("due_at")
+        delivery_ids = [*free.values_list("pk", flat=True)[:_MOST_STARTED]]
+    for delivery_id in delivery_ids:
+        start(delivery_id)
+    return len(delivery_ids)
 
 
 class _Taken(NamedTuple):
@@ -175,16 +175,15 @@ def _let_rest(hook_id: int) -> None:
 
 def again(delivery_ids: list[int]) -> int:
     """Restart these deliveries in any state, and return how many existed."""
-    with transaction.atomic():
-        rows = fetch(
-            "UPDATE functions_delivery SET state = 'pending', attempts = 0, due_at = now(),"
-            " ended_at = NULL, last_error = '' WHERE id = ANY(%s::bigint[]) RETURNING id",
-            (delivery_ids,),
-            prepare=False,
+    with orm_queries(), transaction.atomic():
+        deliveries = Delivery.objects.filter(pk__in=delivery_ids)
+        existing = [*deliveries.select_for_update().order_by("pk").values_list("pk", flat=True)]
+        deliveries.update(
+            state=Delivery.State.PENDING, attempts=0, due_at=Now(), ended_at=None, last_error=""
         )
-        for (delivery_id,) in rows:
-            transaction.on_commit(partial(start, int(delivery_id)), robust=True)
-    return len(rows)
+        for delivery_id in existing:
+            transaction.on_commit(partial(start, delivery_id), robust=True)
+    return len(existing)
 
 
 def forget_old() -> int:

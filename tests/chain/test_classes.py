@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 
 from chain.dispatch import networks
-from chain.indexing.head import cursor as position
+from chain.indexing.storage import cursors as position
 from chain.models import Blockchain, ContractEvent
 from tests.people import sign_up
 from tests.rest import Api

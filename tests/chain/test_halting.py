@@ -12,8 +12,9 @@ from django.utils import timezone
 
 from chain import doctor
 from chain.indexing import head
-from chain.indexing.head import commits, cursor
+from chain.indexing.head import commits
 from chain.indexing.history import backfill
+from chain.indexing.storage import cursors
 from chain.models import Block, Blockchain, ContractEvent, Cursor, OutboxEntry, Reorganisation
 from tests.chain.indexed_network import Network, let_a_minute_pass, listen, network
 from tests.chain.rpc.networks import provider
@@ -242,7 +243,7 @@ def test_only_what_is_halted_is_resumed(world: Network) -> None:
 
 def test_a_network_that_resumed_in_the_meantime_is_not_discarded(world: Network) -> None:
     Cursor.objects.update(halted="another chain")
-    at = cursor.read(world.network_id)
+    at = cursors.read(world.network_id)
     assert at is not None
     head.resume(world.network_id)
     was = remembered(world)

@@ -16,9 +16,9 @@ from chain.admin.networks import BlockchainAdmin
 from chain.core.node import Header
 from chain.indexing import head
 from chain.indexing.head import commits, indexer
-from chain.indexing.head import cursor as position
 from chain.indexing.head.cursor import Elsewhere
 from chain.indexing.history import backfill
+from chain.indexing.storage import cursors as position
 from chain.management.commands.chain_network import FIELDS
 from chain.models import (
     Backfill,

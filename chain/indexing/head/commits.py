@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
+from django.db.models.functions import Least
+
 from backend.logs.setup import get_logger
 from chain import monitor
 from chain.core.blocks.events import EventRow
@@ -18,15 +20,14 @@ from chain.core.blocks.finality import Heights
 from chain.core.node import Header
 from chain.indexing import verification
 from chain.indexing.head import cursor
-from chain.indexing.head.cursor import Position
 from chain.indexing.head.fetches import Stretch
 from chain.indexing.history import backfill
-from chain.indexing.storage import events
-from chain.indexing.storage.outbox import CHANNEL
-from chain.models import Backfill, Coverage, ProvedBlock, Recheck
+from chain.indexing.storage import block_rows, cursors, events, reorganisations
+from chain.indexing.storage.cursors import Position
+from chain.models import Backfill, Coverage, Cursor, ProvedBlock, Recheck
 from chain.models.indexing import RESET_CURSOR
 from objects.database import maintenance
-from objects.database.statements import fetch
+from objects.database.orm import orm_queries
 
 _NOTED_EVERY: Final = 3.0
 _LONGEST: Final = 500
@@ -45,22 +46,15 @@ def begin(at: Position, header: Header, head: int, final: Heights) -> None:
     """Put the cursor of a network to its first block. Everything below is history."""
     with _writing():
         cursor.lock(at)
-        _put_blocks(at.network_id, [header])
+        block_rows.put(at.network_id, [header])
         verification.learn(at.network_id, [header])
-        fetch(
-            "UPDATE chain_cursor SET number = %(number)s, hash = %(hash)s, began_at = %(number)s,"
-            " head = %(head)s, safe = %(safe)s, finalized = %(finalized)s,"
-            " moved_at = statement_timestamp(), looked_at = statement_timestamp(),"
-            " trouble = NULL WHERE network_id = %(network)s",
-            {
-                "number": header.height,
-                "hash": header.hash,
-                "head": head,
-                "safe": _bounded(final.safe, header.height),
-                "finalized": _bounded(final.finalized, header.height),
-                "network": at.network_id,
-            },
-            prepare=True,
+        cursors.begin(
+            at.network_id,
+            header.height,
+            header.hash,
+            head=head,
+            safe=_bounded(final.safe, header.height),
+            finalized=_bounded(final.finalized, header.height),
         )
         backfill.plan(at.network_id)
     log.info("following a network", network=at.network_id, block=header.height)
@@ -81,26 +75,17 @@ def advance(at: Position, stretch: Stretch, rows: Sequence[EventRow]) -> Positio
     last = stretch.last
     with _writing():
         outbox = cursor.lock(at)
-        _put_blocks(at.network_id, stretch.headers)
+        block_rows.put(at.network_id, stretch.headers)
         verification.learn(at.network_id, stretch.headers)
         stored = events.store_events(at.network_id, rows, after_seq=outbox)
-        fetch(
-            "UPDATE chain_cursor SET number = %(number)s, hash = %(hash)s,"
-            " outbox = outbox + %(stored)s, head = %(head)s,"
-            " safe = GREATEST(safe, %(safe)s), finalized = GREATEST(finalized, %(finalized)s),"
-            " trouble = NULL,"
-            " moved_at = statement_timestamp(), looked_at = statement_timestamp()"
-            " WHERE network_id = %(network)s",
-            {
-                "number": last.height,
-                "hash": last.hash,
-                "stored": stored,
-                "head": at.head,
-                "safe": _bounded(at.safe, last.height),
-                "finalized": _bounded(at.finalized, last.height),
-                "network": at.network_id,
-            },
-            prepare=True,
+        cursors.advance(
+            at.network_id,
+            last.height,
+            last.hash,
+            stored=stored,
+            head=at.head,
+            safe=_bounded(at.safe, last.height),
+            finalized=_bounded(at.finalized, last.height),
         )
         if stretch.seen is not None:
             monitor.record(stretch.seen)
@@ -137,14 +122,15 @@ def rewind(at: Position, header: Header) -> None:
         outbox = cursor.lock(at, halted=True)
         removed, _ = _take_out(at, outbox, header.height, header.hash)
         ProvedBlock.objects.filter(network_id=at.network_id, number__gt=header.height).delete()
-        _put_blocks(at.network_id, [header])
-        fetch(
-            "UPDATE chain_cursor SET halted = NULL, trouble = NULL, next_poll_at = NULL,"
-            " began_at = LEAST(began_at, number), finalized = LEAST(finalized, number)"
-            " WHERE network_id = %(network)s",
-            {"network": at.network_id},
-            prepare=True,
-        )
+        block_rows.put(at.network_id, [header])
+        with orm_queries():
+            Cursor.objects.filter(network_id=at.network_id).update(
+                halted=None,
+                trouble=None,
+                next_poll_at=None,
+                began_at=Least("began_at", "number"),
+                finalized=Least("finalized", "number"),
+            )
         _notify(at.network_id, outbox, removed)
     log.warning("rewound", network=at.network_id, block=header.height, removed_events=removed)
 
@@ -159,11 +145,8 @@ def index_from_scratch(at: Position) -> None:
         Backfill.objects.filter(network_id=at.network_id, done_at=None).delete()
         Recheck.objects.filter(network_id=at.network_id).delete()
         ProvedBlock.objects.filter(network_id=at.network_id).delete()
-        fetch(
-            f"UPDATE chain_cursor SET {RESET_CURSOR} WHERE network_id = %(network)s",
-            {"network": at.network_id},
-            prepare=True,
-        )
+        with orm_queries():
+            Cursor.objects.filter(network_id=at.network_id).update(**RESET_CURSOR)
         _notify(at.network_id, outbox, removed)
     log.warning("a network is indexed from scratch", network=at.network_id, removed_events=removed)
 
@@ -171,37 +154,16 @@ def index_from_scratch(at: Position) -> None:
 def _take_out(at: Position, outbox: int, number: int, hash_: str) -> tuple[int, int]:
     """Mark what is above this block; how many events and followed transactions that is about."""
     removed = events.remove_events(at.network_id, number, after_seq=outbox)
-    fetch(
-        "UPDATE chain_block SET canonical = false"
-        " WHERE network_id = %(network)s AND canonical AND number > %(number)s",
-        {"network": at.network_id, "number": number},
-        prepare=True,
-    )
+    block_rows.remove_above(at.network_id, number)
     moved = monitor.on_reorganisation(at.network_id, number)
-    fetch(
-        "INSERT INTO chain_reorganisation (network_id, fork_number, fork_hash, old_number,"
-        " old_hash, depth, removed_events, transactions, seen_at)"
-        " VALUES (%(network)s, %(fork_number)s, %(fork_hash)s, %(old_number)s, %(old_hash)s,"
-        " %(depth)s, %(removed)s, %(moved)s, statement_timestamp())",
-        {
-            "network": at.network_id,
-            "fork_number": number,
-            "fork_hash": hash_,
-            "old_number": at.number,
-            "old_hash": at.hash,
-            "depth": at.height - number,
-            "removed": removed,
-            "moved": moved,
-        },
-        prepare=True,
+    reorganisations.insert(
+        at.network_id,
+        (number, hash_),
+        (at.height, at.hash),
+        removed_events=removed,
+        transactions=moved,
     )
-    fetch(
-        "UPDATE chain_cursor SET number = %(number)s, hash = %(hash)s,"
-        " outbox = outbox + %(removed)s, safe = LEAST(safe, %(number)s),"
-        " moved_at = statement_timestamp() WHERE network_id = %(network)s",
-        {"number": number, "hash": hash_, "removed": removed, "network": at.network_id},
-        prepare=True,
-    )
+    cursors.move_back(at.network_id, number, hash_, removed=removed)
     return removed, moved
 
 
@@ -212,46 +174,19 @@ def note_look(before: Position, now: Position) -> None:
     stored = (before.head, before.safe, before.finalized, before.trouble)
     if stored == (now.head, safe, finalized, None) and before.age < _NOTED_EVERY:
         return
-    fetch(
-        "UPDATE chain_cursor SET head = %(head)s, safe = GREATEST(safe, %(safe)s),"
-        " finalized = GREATEST(finalized, %(finalized)s), trouble = NULL,"
-        " looked_at = statement_timestamp()"
-        " WHERE network_id = %(network)s AND number = %(number)s AND hash = %(hash)s"
-        " AND halted IS NULL",
-        {
-            "head": now.head,
-            "safe": safe,
-            "finalized": finalized,
-            "network": now.network_id,
-            "number": now.number,
-            "hash": now.hash,
-        },
-        prepare=True,
-    )
+    cursors.note_poll(now, safe=safe, finalized=finalized)
 
 
 def note_behind(at: Position, trouble: str) -> None:
     """Note that the node's newest block is below the one that was read. The head stays unknown, so
     this isn't a successful poll. Not logged: replicas behind one address differ all the time."""
-    fetch(
-        "UPDATE chain_cursor SET trouble = %(trouble)s WHERE network_id = %(network)s"
-        " AND number = %(number)s AND hash = %(hash)s"
-        " AND halted IS NULL AND trouble IS DISTINCT FROM %(trouble)s",
-        {"trouble": trouble, "network": at.network_id, "number": at.number, "hash": at.hash},
-        prepare=True,
-    )
+    cursors.note_trouble_at(at, trouble)
 
 
 def note_trouble(network_id: int, trouble: str) -> None:
     """Note why nothing could be read."""
     text = trouble[:_LONGEST]
-    noted = fetch(
-        "UPDATE chain_cursor SET trouble = %(trouble)s WHERE network_id = %(network)s"
-        " AND halted IS NULL AND trouble IS DISTINCT FROM %(trouble)s RETURNING 1",
-        {"trouble": text, "network": network_id},
-        prepare=True,
-    )
-    if noted:
+    if cursors.note_trouble(network_id, text):
         log.warning("a network can't be read", network=network_id, reason=text)
 
 
@@ -260,26 +195,6 @@ def _bounded(height: int | None, number: int) -> int | None:
     return None if height is None else min(height, number)
 
 
-def _put_blocks(network_id: int, headers: Sequence[Header]) -> None:
-    fetch(
-        "INSERT INTO chain_block (network_id, hash, number, parent_hash, timestamp, canonical)"
-        " SELECT %(network)s, hash, number, parent_hash, timestamp, true"
-        " FROM unnest(%(hashes)s::text[], %(heights)s::bigint[], %(parents)s::text[],"
-        " %(times)s::bigint[])"
-        " AS h(hash, number, parent_hash, timestamp)"
-        " ON CONFLICT (network_id, hash) DO UPDATE SET canonical = true",
-        {
-            "network": network_id,
-            "hashes": [header.hash for header in headers],
-            "heights": [header.height for header in headers],
-            "parents": [header.parent_hash for header in headers],
-            "times": [header.time for header in headers],
-        },
-        prepare=True,
-    )
-
-
 def _notify(network_id: int, outbox: int, more: int) -> None:
     if more:
-        text = f"{network_id} {outbox + more}"
-        fetch("SELECT pg_notify(%s, %s)", (CHANNEL, text), prepare=True)
+        cursors.notify(network_id, outbox + more)

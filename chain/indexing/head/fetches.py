@@ -14,8 +14,8 @@ from chain.core.failures import EmptyPromise, Moved, NodeFailure, RangeTooLarge,
 from chain.core.node import Header, Log, LogFilter, Node, Receipt, header_in
 from chain.indexing import verification
 from chain.indexing.block_times import read_block_times
-from chain.indexing.head.cursor import Position
 from chain.indexing.log_ranges import Limits, read_logs, weight_of
+from chain.indexing.storage.cursors import Position
 
 STEP: Final = 64
 """Blocks that are read at once near the head, each with its header."""

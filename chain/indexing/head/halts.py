@@ -11,6 +11,9 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Final
 
+from django.db.models import Q
+from django.db.models.functions import Now
+
 from backend.logs.setup import get_logger
 from chain import rpc
 from chain.core.blocks import forks
@@ -18,12 +21,14 @@ from chain.core.failures import Moved, NodeFailure, TryAgain
 from chain.core.node import Header, Node
 from chain.indexing import verification
 from chain.indexing.head import commits, cursor, fetches
-from chain.indexing.head.cursor import Elsewhere, Position
+from chain.indexing.head.cursor import Elsewhere
+from chain.indexing.storage import block_rows, cursors
+from chain.indexing.storage.cursors import Position
 from chain.indexing.verification import Scheme
-from chain.models import Blockchain
-from chain.models.stored import BlockRow
+from chain.models import Block, Blockchain, ContractEvent, Cursor, ProvedBlock
+from chain.models.expressions import in_seconds
 from chain.rpc.endpoints import given_for
-from objects.database.statements import fetch, fetch_rows
+from objects.database.orm import orm_queries
 
 CHECK_EVERY: Final = 60.0
 """Seconds between comparisons of the providers of a halted network with what is stored."""
@@ -47,7 +52,7 @@ def review(network_id: int) -> bool:
     is halted. The block at the cursor is not compared: a reorganisation above the final block is
     unwound by the reader.
     """
-    at = cursor.read(network_id)
+    at = cursors.read(network_id)
     if at is None or at.number is None:
         return False
     floor = cursor.floor(at)
@@ -65,16 +70,12 @@ def review(network_id: int) -> bool:
 
 def review_halted(network_id: int) -> bool:
     """As ``review``, at most once in ``CHECK_EVERY`` seconds over all processes."""
-    claimed = fetch(
-        "UPDATE chain_cursor SET halt_checked_at = statement_timestamp()"
-        " WHERE network_id = %(network)s AND halted IS NOT NULL AND (halt_checked_at IS NULL"
-        " OR halt_checked_at <= statement_timestamp() - make_interval(secs => %(every)s)"
-        # The clock was set back.
-        " OR halt_checked_at > statement_timestamp()) RETURNING 1",
-        {"network": network_id, "every": CHECK_EVERY},
-        prepare=True,
-    )
-    return bool(claimed) and review(network_id)
+    is_due = Q(halt_checked_at=None) | Q(halt_checked_at__lte=in_seconds(-CHECK_EVERY))
+    is_due |= Q(halt_checked_at__gt=Now())  # the clock was set back
+    with orm_queries():
+        halted = Cursor.objects.filter(is_due, network_id=network_id, halted__isnull=False)
+        claimed = halted.update(halt_checked_at=Now())
+    return claimed == 1 and review(network_id)
 
 
 def _halt(at: Position, floor: int, common: Mapping[str, int | None]) -> None:
@@ -82,15 +83,12 @@ def _halt(at: Position, floor: int, common: Mapping[str, int | None]) -> None:
         f"The chain at {', '.join(sorted(common))} doesn't contain the stored block {floor},"
         f" which is final. {_advice(at.network_id, floor, {*common.values()})}"
     )
-    halted = fetch(
-        "UPDATE chain_cursor SET halted = %(reason)s, trouble = NULL,"
-        " halt_checked_at = statement_timestamp()"
-        " WHERE network_id = %(network)s AND number = %(number)s AND hash = %(hash)s"
-        " AND halted IS NULL RETURNING 1",
-        {"reason": reason, "network": at.network_id, "number": at.number, "hash": at.hash},
-        prepare=True,
-    )
-    if halted:
+    with orm_queries():
+        unmoved = Cursor.objects.filter(
+            network_id=at.network_id, number=at.number, hash=at.hash, halted=None
+        )
+        changed = unmoved.update(halted=reason, trouble=None, halt_checked_at=Now())
+    if changed:
         log.error("a network is halted", network=at.network_id, reason=reason)
 
 
@@ -119,12 +117,12 @@ def _common_block(at: Position, floor: int, node: Node) -> int | None:
     view = fetches.look(node, floor, with_tags=False)
     if view.ours is not None:
         verification.check_hashes(node, [view.ours], Scheme.of(at.verify))
-    ours = partial(cursor.hashes, at.network_id)
+    ours = partial(block_rows.hashes, at.network_id)
     if view.ours is not None and view.ours.hash == ours(floor, floor).get(floor, at.hash):
         return floor
     if view.ours is None and view.latest.height >= floor:
         raise Moved("a block is not there any more")
-    lowest = cursor.lowest(at.network_id)
+    lowest = block_rows.lowest(at.network_id)
     top = min(floor - 1, view.latest.height)
     common = None if lowest is None else forks.fork_point(ours, theirs, floor=lowest, top=top)
     if view.ours is None and common == view.latest.height:
@@ -179,7 +177,7 @@ def index_from_scratch(network_id: int) -> None:
 
     Raises ``CannotResume``; nothing has changed then.
     """
-    at = cursor.read(network_id)
+    at = cursors.read(network_id)
     if at is None or at.halted is not None or behind_final(at) is None:
         at = _halted_position(network_id)
     try:
@@ -201,7 +199,7 @@ def behind_final(at: Position) -> int | None:
 
 def advice(network_id: int) -> str | None:
     """What may be done about a network that is ``behind_final``, for operators; None for others."""
-    at = cursor.read(network_id)
+    at = cursors.read(network_id)
     highest = None if at is None else behind_final(at)
     if at is None or highest is None:
         return None
@@ -218,7 +216,7 @@ _CHANGED: Final = "The network has moved on meanwhile; look again."
 def _halted_position(network_id: int) -> Position:
     """The position of a halted network. Raises ``CannotResume`` for any other network, so that no
     command for halts can discard a healthy index. ``position.lock`` repeats the check."""
-    at = cursor.read(network_id)
+    at = cursors.read(network_id)
     if at is None or at.number is None:
         raise CannotResume(_not_read(network_id))
     if at.halted is None:
@@ -237,21 +235,16 @@ def _not_read(network_id: int) -> str:
 
 def _go_on(at: Position) -> bool:
     """End the halt, unless the cursor or the reason has changed since they were read."""
-    resumed = fetch(
-        "UPDATE chain_cursor SET halted = NULL, trouble = NULL, next_poll_at = NULL"
-        " WHERE network_id = %(network)s AND number = %(number)s AND hash = %(hash)s"
-        " AND halted = %(reason)s RETURNING 1",
-        {
-            "network": at.network_id,
-            "number": at.number,
-            "hash": at.hash,
-            "reason": at.halted,
-        },
-        prepare=True,
-    )
+    if at.halted is None or at.number is None:
+        return False
+    with orm_queries():
+        unmoved = Cursor.objects.filter(
+            network_id=at.network_id, number=at.number, hash=at.hash, halted=at.halted
+        )
+        resumed = unmoved.update(halted=None, trouble=None, next_poll_at=None)
     if resumed:
         log.warning("a halted network resumes", network=at.network_id, block=at.number)
-    return bool(resumed)
+    return resumed == 1
 
 
 def _shared(node: Node, at: Position, number: int) -> Header:
@@ -272,19 +265,15 @@ def _shared(node: Node, at: Position, number: int) -> Header:
 def _read_hashes(network_id: int, number: int) -> list[tuple[int, str]]:
     """What is stored of the chain at this height, or last below: of a header, of an event, of a
     block that was proved."""
-    rows = fetch_rows(
-        BlockRow,
-        "(SELECT number, hash FROM chain_block"
-        "  WHERE network_id = %(network)s AND canonical AND number <= %(number)s"
-        "  ORDER BY number DESC LIMIT 1)"
-        " UNION "
-        "(SELECT block_number, block_hash FROM chain_contract_event"
-        "  WHERE network_id = %(network)s::text AND canonical AND block_number <= %(number)s"
-        "  ORDER BY block_number DESC LIMIT 1)"
-        " UNION "
-        "(SELECT number, hash FROM chain_proved_block"
-        "  WHERE network_id = %(network)s AND number <= %(number)s ORDER BY number DESC LIMIT 1)",
-        {"network": network_id, "number": number},
-        prepare=True,
+    blocks = Block.objects.filter(network_id=network_id, canonical=True, number__lte=number)
+    events = ContractEvent.objects.filter(
+        network_id=str(network_id), canonical=True, block_number__lte=number
     )
-    return [(row.number, row.hash) for row in rows]
+    proved = ProvedBlock.objects.filter(network_id=network_id, number__lte=number)
+    highest = (
+        blocks.order_by("-number").values_list("number", "hash")[:1],
+        events.order_by("-block_number").values_list("block_number", "block_hash")[:1],
+        proved.order_by("-number").values_list("number", "hash")[:1],
+    )
+    with orm_queries():
+        return [*highest[0].union(*highest[1:])]

@@ -16,8 +16,10 @@ from chain.core.failures import Moved, TryAgain, Undecided
 from chain.core.node import Header, Node
 from chain.indexing import contracts, verification
 from chain.indexing.head import commits, cursor, fetches
-from chain.indexing.head.cursor import Elsewhere, Position
+from chain.indexing.head.cursor import Elsewhere
 from chain.indexing.head.fetches import STEP, Look
+from chain.indexing.storage import block_rows, cursors
+from chain.indexing.storage.cursors import Position
 from chain.indexing.verification import Scheme
 from chain.models import VERIFY_ALL
 
@@ -45,10 +47,10 @@ class AnotherChain(TryAgain):
 def look(network_id: int, node: Node, until: float) -> Outcome:
     """Ask the node what is new, and store it. Raises ``NodeFailure``, or ``Elsewhere``: what was
     read is dropped then."""
-    at = cursor.read(network_id)
+    at = cursors.read(network_id)
     if at is None:
-        cursor.make(network_id)
-        at = cursor.read(network_id)
+        cursors.make(network_id)
+        at = cursors.read(network_id)
     if at is None:
         return Outcome.DONE
     if at.halted is not None:
@@ -88,7 +90,7 @@ def _are_ours(at: Position, node: Node, view: Look) -> bool:
             return False
         if not verification.is_plausible(node.network_id, header):
             return False
-        stored = cursor.hashes(at.network_id, header.height, header.height)
+        stored = block_rows.hashes(at.network_id, header.height, header.height)
         if is_ours and stored.get(header.height, header.hash) != header.hash:
             return False
     return True
@@ -125,7 +127,7 @@ def _begin(at: Position, node: Node, view: Look) -> Outcome:
 
 def _lower(at: Position, node: Node, latest: Header, until: float) -> Outcome:
     """The node hasn't got as far as we have: it is behind, or its chain has become shorter."""
-    ours = cursor.hashes(at.network_id, latest.height, latest.height)
+    ours = block_rows.hashes(at.network_id, latest.height, latest.height)
     if ours.get(latest.height, latest.hash) != latest.hash:
         return _fork(at, node, latest, until, latest)
     trouble = f"the node is behind: it has block {latest.height}, read is {at.number}"
@@ -148,7 +150,7 @@ def _fork(at: Position, node: Node, theirs: Header, until: float, latest: Header
 
     fork = None
     if theirs.height > floor:
-        ours = partial(cursor.hashes, at.network_id)
+        ours = partial(block_rows.hashes, at.network_id)
         fork = forks.fork_point(ours, hashes, floor=floor, top=theirs.height - 1)
     if fork is None:
         text = f"{node.provider} has another chain at block {floor}, which is final"
@@ -157,7 +159,7 @@ def _fork(at: Position, node: Node, theirs: Header, until: float, latest: Header
     verification.check_hashes(node, [first], scheme)
     if rpc.agreed(node, [first], evidence=verification.evidence) <= fork:
         raise Undecided("another provider has not got as far")
-    hash_ = cursor.hashes(at.network_id, fork, fork)[fork]
+    hash_ = block_rows.hashes(at.network_id, fork, fork)[fork]
     if first.parent_hash != hash_:
         raise Moved("a block doesn't follow the one before it")
     at = commits.unwind(at, fork, hash_)

@@ -8,7 +8,8 @@ from chain import rpc
 from chain.core.failures import NodeFailure, TryAgain
 from chain.core.node import Node
 from chain.indexing.history.progress import Group
-from objects.database.statements import fetch
+from chain.models import Backfill
+from objects.database.orm import orm_queries
 
 _AT_ONCE: Final = 7  # heights asked for in one request
 
@@ -21,12 +22,11 @@ def seek(group: Group) -> None:
     made = rpc.attempt(
         group.network_id, lambda node: made_in(node, group.addresses[0], group.first, group.last)
     )
-    fetch(
-        "UPDATE chain_backfill SET next_block = %s, seeking = false, trouble = NULL, failures = 0"
-        " WHERE id = %s AND next_block = %s AND seeking AND done_at IS NULL",
-        (group.first if made is None else made, group.ids[0], group.first),
-        prepare=True,
-    )
+    next_block = group.first if made is None else made
+    with orm_queries():
+        Backfill.objects.filter(
+            pk=group.ids[0], next_block=group.first, seeking=True, done_at=None
+        ).update(next_block=next_block, seeking=False, trouble=None, failures=0)
 
 
 def made_in(node: Node, address: str, first: int, last: int) -> int | None:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from django.db import transaction
 
 from chain.core.failures import NodeFailure
 from chain.indexing.coverage import note_read
+from chain.indexing.storage import backfills, block_rows, cursors
+from chain.indexing.storage.block_rows import Block
 from chain.indexing.storage.events import Ready, store_ready
 from chain.models import Backfill
-from chain.models.stored import BlockRow
 from objects.database import maintenance
-from objects.database.row_types import select_list
-from objects.database.statements import fetch, fetch_rows
-
-_LONGEST_PAUSE = 60  # seconds
 
 
 class Lost(Exception):
@@ -43,48 +40,11 @@ class Group:
         self.last: int = last if stop is None else min(last, stop - 1)
 
 
-Block = tuple[int, str]
-"""Height and hash."""
-
-
 class Part(NamedTuple):
     """Blocks that have been read: up to ``last``, from where the part before ended."""
 
     last: int
     events: Ready
-
-
-class _CursorRow(NamedTuple):
-    contracts: int
-    number: int | None
-    halted: str | None
-
-
-class _Moved(NamedTuple):
-    id: int
-    address: str
-    first_block: int
-    last_block: int
-
-
-_LOCK_CURSOR = f"""
-SELECT {select_list(_CursorRow, "c")} FROM chain_cursor c
- WHERE network_id = %(network)s FOR UPDATE
-"""
-_BLOCKS = f"""
-SELECT {select_list(BlockRow, "b")} FROM chain_block b WHERE network_id = %(network)s AND canonical
-"""
-# Should PostgreSQL crash now, it loses the last moments, events and place together, and they are
-# read again: nothing is worth waiting for the disk.
-_WITHOUT_WAITING = "SET LOCAL synchronous_commit = off"
-_MOVE = f"""
-UPDATE chain_backfill b
-   SET next_block = %(next)s, events = b.events + n.events, step = %(step)s,
-       trouble = NULL, failures = 0, paused_until = NULL
-  FROM unnest(%(ids)s::bigint[], %(events)s::bigint[]) AS n (id, events)
- WHERE b.id = n.id AND b.next_block = %(first)s AND b.done_at IS NULL AND NOT b.seeking
-RETURNING {select_list(_Moved, "b")}
-"""
 
 
 def commit(
@@ -101,7 +61,7 @@ def commit(
     """
     with transaction.atomic():
         maintenance.check()
-        fetch(_WITHOUT_WAITING, (), prepare=False)
+        backfills.commit_without_waiting()
         store_ready(group.network_id, [part.events for part in parts])
         _move(group, parts[-1].last + 1, parts, version, step, anchor)
     group.first = parts[-1].last + 1
@@ -112,8 +72,8 @@ def commit_recent(group: Group, part: Part, version: int, blocks: Sequence[Block
     the follower holds to be the chain."""
     with transaction.atomic():
         maintenance.check()
-        fetch(_LOCK_CURSOR, {"network": group.network_id}, prepare=True)
-        if canonical_blocks(group.network_id, blocks[0][0], blocks[-1][0]) != [*blocks]:
+        cursors.lock(group.network_id)
+        if block_rows.between(group.network_id, blocks[0][0], blocks[-1][0]) != [*blocks]:
             raise Lost
         store_ready(group.network_id, [part.events])
         _move(group, part.last + 1, [part], version, group.step)
@@ -128,50 +88,9 @@ def finish(group: Group, version: int) -> None:
         _move(group, group.first, (), version, group.step)
 
 
-def canonical_blocks(network_id: int, first: int, last: int) -> list[Block]:
-    """Heights and hashes of the headers that are stored, in order."""
-    rows = fetch_rows(
-        BlockRow,
-        f"{_BLOCKS} AND number BETWEEN %(first)s AND %(last)s ORDER BY number",
-        {"network": network_id, "first": first, "last": last},
-        prepare=True,
-    )
-    return [(row.number, row.hash) for row in rows]
-
-
-def canonical_blocks_at(network_id: int, heights: Collection[int]) -> list[Block]:
-    """As ``canonical_blocks``, of single heights."""
-    rows = fetch_rows(
-        BlockRow,
-        f"{_BLOCKS} AND number = ANY(%(heights)s::bigint[]) ORDER BY number",
-        {"network": network_id, "heights": [*heights]},
-        prepare=True,
-    )
-    return [(row.number, row.hash) for row in rows]
-
-
-def anchor_of(network_id: int, final: int) -> Block | None:
-    """The highest block up to ``final`` whose header is stored: a provider without it has another
-    chain."""
-    rows = fetch_rows(
-        BlockRow,
-        f"{_BLOCKS} AND number <= %(final)s ORDER BY number DESC LIMIT 1",
-        {"network": network_id, "final": final},
-        prepare=True,
-    )
-    return (rows[0].number, rows[0].hash) if rows else None
-
-
 def note_trouble(group: Group, failure: NodeFailure) -> None:
     """Note why a group can't go on, and let it wait: longer each time, a minute at most."""
-    fetch(
-        "UPDATE chain_backfill SET trouble = %(trouble)s, failures = failures + 1, paused_until ="
-        " statement_timestamp()"
-        " + make_interval(secs => least(%(longest)s, power(2, least(failures, 10))))"
-        " WHERE id = ANY(%(ids)s::bigint[]) AND done_at IS NULL",
-        {"trouble": str(failure)[:500], "longest": _LONGEST_PAUSE, "ids": group.ids},
-        prepare=True,
-    )
+    backfills.note_trouble(group.ids, str(failure)[:500])
 
 
 def _move(
@@ -183,36 +102,23 @@ def _move(
     anchor: Block | None = None,
 ) -> None:
     """Move the rows, and end those that are done. Under the cursor's lock from here on."""
-    rows = fetch_rows(_CursorRow, _LOCK_CURSOR, {"network": group.network_id}, prepare=True)
-    if not rows:
+    cursor = cursors.lock(group.network_id)
+    if cursor is None or cursor.contracts != version or cursor.halted is not None:
         raise Lost
-    [(contracts, number, halted)] = rows
-    if contracts != version or halted is not None or number is None:
+    number = cursor.number
+    if number is None:
         raise Lost
-    if anchor and canonical_blocks(group.network_id, anchor[0], anchor[0]) != [anchor]:
+    if anchor and block_rows.between(group.network_id, anchor[0], anchor[0]) != [anchor]:
         raise Lost
     if group.first < next_block > number + 1:
         raise Lost
     events = [
         sum(part.events.by_address.get(address, 0) for part in parts) for address in group.addresses
     ]
-    params = {
-        "next": next_block,
-        "step": step,
-        "ids": group.ids,
-        "events": events,
-        "first": group.first,
-    }
-    moved = fetch_rows(_Moved, _MOVE, params, prepare=True)
+    moved = backfills.move(group.ids, events, first=group.first, next_block=next_block, step=step)
     if len(moved) != len(group.ids):
         raise Lost
     done = [row for row in moved if next_block > min(row.last_block, number)]
     for row in done:
         note_read(group.network_id, row.address, (row.first_block, row.last_block))
-    if done:
-        fetch(
-            "UPDATE chain_backfill SET done_at = statement_timestamp()"
-            " WHERE id = ANY(%(ids)s::bigint[])",
-            {"ids": [row.id for row in done]},
-            prepare=True,
-        )
+    backfills.finish([row.id for row in done])

@@ -21,7 +21,8 @@ from backend.logs.setup import get_logger
 from chain import rpc
 from chain.core.node import Header, Node
 from chain.indexing import verification
-from chain.indexing.history.progress import Block, Lost
+from chain.indexing.history.progress import Lost
+from chain.indexing.storage.block_rows import Block
 from chain.indexing.verification import Scheme
 from chain.models import Block as StoredBlock
 from chain.models import Cursor, ProvedBlock

@@ -18,10 +18,11 @@ from chain.core.node import Log, Node
 from chain.indexing import verification
 from chain.indexing.block_times import read_block_times
 from chain.indexing.contracts import Catalogue
-from chain.indexing.history.progress import Group, Part, canonical_blocks, commit
+from chain.indexing.history.progress import Group, Part, commit
 from chain.indexing.history.proofs import block_above, prove_blocks
 from chain.indexing.history.recent import look_behind
 from chain.indexing.log_ranges import Limits, first_blocks, read_logs, weight_of
+from chain.indexing.storage import block_rows
 from chain.indexing.storage.events import make_ready
 
 _READERS: Final = 2
@@ -106,7 +107,7 @@ class _Reader:
         self._network_id = group.network_id
         self._chosen = chosen
         self._final = final
-        self.anchor = next(iter(canonical_blocks(group.network_id, final, final)), None)
+        self.anchor = next(iter(block_rows.between(group.network_id, final, final)), None)
         self._known: set[str] = set()
         self._since = group.begin
         self.scheme = verification.Scheme.of_network(group.network_id)

@@ -12,7 +12,8 @@ from chain.core.node import Log, Node
 from chain.indexing import contracts
 from chain.indexing.block_times import read_block_times
 from chain.indexing.contracts import Catalogue
-from chain.indexing.history.progress import Group, Lost, Part, canonical_blocks, commit_recent
+from chain.indexing.history.progress import Group, Lost, Part, commit_recent
+from chain.indexing.storage import block_rows
 from chain.indexing.storage.events import make_ready
 from chain.indexing.verification import Scheme, verified
 
@@ -25,7 +26,7 @@ def read_recent(group: Group, chosen: Catalogue, number: int) -> bool:
     Blocks are requested by hash, so a response is of that block or empty.
     """
     last = min(group.last, number, group.first + _AT_ONCE - 1)
-    blocks = canonical_blocks(group.network_id, group.first, last)
+    blocks = block_rows.between(group.network_id, group.first, last)
     if [height for height, _ in blocks] != list(range(group.first, last + 1)):
         return False
     hashes = [hash_ for _, hash_ in blocks]

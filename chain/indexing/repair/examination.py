@@ -32,7 +32,7 @@ from chain.core.node import Hash, Header, Log, Node, Number
 from chain.indexing import contracts, coverage, verification
 from chain.indexing.block_times import read_block_times
 from chain.indexing.contracts import Catalogue
-from chain.indexing.history.progress import Lost, anchor_of, canonical_blocks, canonical_blocks_at
+from chain.indexing.history.progress import Lost
 from chain.indexing.log_ranges import Limits, read_logs
 from chain.indexing.repair.findings import Findings
 from chain.indexing.repair.repairs import (
@@ -44,6 +44,7 @@ from chain.indexing.repair.repairs import (
     mend,
     stored_events,
 )
+from chain.indexing.storage import block_rows
 from chain.indexing.verification import Scheme
 from chain.models import Cursor
 
@@ -156,7 +157,7 @@ class _Examiner:
         self._scheme = Scheme.of_network(network_id).thorough
         self._unqueued = self._scheme._replace(queues_rechecks=False)
         self.with_events: set[int] = set()
-        self._anchor = anchor_of(network_id, final)
+        self._anchor = block_rows.highest(network_id, final)
 
     def run(self, piece: Span, mending: bool, tell_changes: bool) -> Iterator[int]:
         """Compare the blocks, yielding the last compared one after each step."""
@@ -220,7 +221,7 @@ class _Examiner:
 
     def _read_recent(self, first: int, last: int) -> tuple[list[EventRow], int]:
         last = min(last, first + min(_AT_ONCE, self._width) - 1)
-        hashes = [hash_ for _, hash_ in canonical_blocks(self._network_id, first, last)]
+        hashes = [hash_ for _, hash_ in block_rows.between(self._network_id, first, last)]
         if len(hashes) != last - first + 1:
             raise Moved("the chain is being read anew")
 
@@ -323,7 +324,7 @@ class _Examiner:
         if not self._keeps_blocks:
             return []
         heights = [header.height for header in headers]
-        stored = dict(canonical_blocks_at(self._network_id, heights))
+        stored = dict(block_rows.at_heights(self._network_id, heights))
         for identity in stored_events(self._network_id, heights):
             stored.setdefault(identity.block_number, identity.block_hash)
         return [

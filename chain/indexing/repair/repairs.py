@@ -9,20 +9,18 @@ corrected in silence: the chain is the same.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.db import transaction
 
 from chain.core.blocks.differences import Difference, Identity, compare, identity_of
 from chain.core.blocks.events import EventRow
-from chain.core.columns import Column, Columns
-from chain.indexing.history.progress import Lost, canonical_blocks_at
-from chain.indexing.storage.events import NOW, outbox_insert, store_events
+from chain.indexing.history.progress import Lost
+from chain.indexing.storage import block_rows, corrections, cursors
+from chain.indexing.storage.corrections import StoredEvent
+from chain.indexing.storage.events import store_events
 from chain.models import Coverage
-from chain.models.stored import EVENT
 from objects.database import maintenance
-from objects.database.row_types import select_list
-from objects.database.statements import fetch, fetch_rows, fetch_value, fetch_values
 
 
 class Truth(NamedTuple):
@@ -34,61 +32,6 @@ class Truth(NamedTuple):
     superfluous: Collection[Identity]
 
 
-class StoredEvent(EventRow, frozen=True, gc=False):
-    """An event with the id of its object."""
-
-    object_id: str = ""
-
-
-class _CursorRow(NamedTuple):
-    contracts: int
-    outbox: int
-    halted: str | None
-
-
-_LOCK_CURSOR = f"""
-SELECT {select_list(_CursorRow, "c")} FROM chain_cursor c
- WHERE network_id = %(network)s FOR UPDATE
-"""
-
-
-_STORED = f"""
-SELECT {EVENT.written.select("e")}, e.object_id
-  FROM chain_contract_event e
- WHERE network_id = %(network)s AND canonical AND block_number BETWEEN %(first)s AND %(last)s
-   AND log_index IS NOT NULL AND block_hash IS NOT NULL
-"""
-_AT = " AND block_number = ANY(%(heights)s::bigint[])"
-_OF = " AND address = ANY(%(addresses)s::text[])"
-_TELL_AS = (
-    "WITH changed AS (SELECT * FROM chain_contract_event WHERE object_id = ANY(%(ids)s::text[])),"
-    " told AS ({} RETURNING 1) SELECT count(*) FROM told"
-)
-_REMOVED = _TELL_AS.format(outbox_insert("removed", "DESC"))
-_ADDED = _TELL_AS.format(outbox_insert("added", "ASC"))
-_WITHDRAW = f"""
-UPDATE chain_contract_event e
-   SET canonical = false, updated_at = GREATEST(e.updated_at, {NOW})
- WHERE object_id = ANY(%s::text[])
-"""
-_CORRECTED = Columns((Column("object_id", "text"), *EVENT.updated))
-_CORRECT = f"""
-UPDATE chain_contract_event e
-   SET {EVENT.updated.assignments("n", "e")}, updated_at = GREATEST(e.updated_at, {NOW})
-  FROM {_CORRECTED.unnest("n")}
- WHERE e.object_id = n.object_id
-"""
-_DATE = f"""
-UPDATE chain_contract_event e
-   SET block_timestamp = n.block_timestamp, updated_at = GREATEST(e.updated_at, {NOW})
-  FROM unnest(%s::bigint[], %s::text[], %s::timestamptz[])
-       AS n (block_number, block_hash, block_timestamp)
- WHERE e.network_id = %s AND e.block_number = n.block_number AND e.block_hash = n.block_hash
-   AND e.block_timestamp IS NULL
-RETURNING 1
-"""
-
-
 def stored_events(
     network_id: int, heights: Collection[int], addresses: Sequence[str] | None = None
 ) -> dict[Identity, StoredEvent]:
@@ -96,32 +39,13 @@ def stored_events(
     were written by hand and have no place in a block are left out."""
     if not heights:
         return {}
-    sql = _STORED
-    params: dict[str, Any] = {
-        "network": str(network_id),
-        "first": min(heights),
-        "last": max(heights),
-    }
-    if not isinstance(heights, range):
-        sql += _AT
-        params["heights"] = [*heights]
-    if addresses is not None:
-        sql += _OF
-        params["addresses"] = [*addresses]
-    rows = fetch_rows(StoredEvent, sql, params, prepare=True)
-    return {identity_of(row): row for row in rows}
+    events = corrections.stored(network_id, heights, addresses)
+    return {identity_of(event): event for event in events}
 
 
 def last_of_some(network_id: int, first: int, last: int, most: int) -> int:
     """Up to which of these blocks there are so many events at ``most``; ``first`` at least."""
-    height = fetch_value(
-        int,
-        "SELECT block_number FROM chain_contract_event"
-        " WHERE network_id = %(network)s AND block_number BETWEEN %(first)s AND %(last)s"
-        " ORDER BY block_number, log_index OFFSET %(most)s LIMIT 1",
-        {"network": str(network_id), "first": first, "last": last, "most": most},
-        prepare=True,
-    )
+    height = corrections.height_after(network_id, first, last, most)
     return last if height is None else max(first, height - 1)
 
 
@@ -137,10 +61,10 @@ def mend(network_id: int, truth: Truth, version: int, final: int, *, tell_change
     """
     with maintenance.recording(), transaction.atomic():
         maintenance.check()
-        [(contracts, outbox, halted)] = fetch_rows(
-            _CursorRow, _LOCK_CURSOR, {"network": network_id}, prepare=True
-        )
-        if contracts != version or halted is not None or not _holds(network_id, truth, final):
+        cursor = cursors.lock(network_id)
+        if cursor is None or cursor.contracts != version or cursor.halted is not None:
+            raise Lost
+        if not _holds(network_id, truth, final):
             raise Lost
         stored = stored_events(network_id, truth.hashes.keys())
         differences = difference(stored, truth.rows)
@@ -161,22 +85,19 @@ def mend(network_id: int, truth: Truth, version: int, final: int, *, tell_change
 
         changed = told_ids(map(identity_of, differences.different)) if tell_changes else []
         gone = told_ids(superfluous)
-        seq = outbox
-        seq += _tell(_REMOVED, network_id, [*gone, *changed], seq)
-        fetch(_WITHDRAW, ([stored[identity].object_id for identity in superfluous],), prepare=True)
-        _correct({stored[identity_of(row)].object_id: row for row in differences.different})
+        seq = cursor.outbox
+        seq += corrections.send_removed(network_id, [*gone, *changed], seq)
+        corrections.withdraw([stored[identity].object_id for identity in superfluous])
+        corrections.correct(
+            {stored[identity_of(row)].object_id: row for row in differences.different}
+        )
         visible = [row for row in differences.missing if is_told(row.address, row.block_number)]
         untold = [row for row in differences.missing if not is_told(row.address, row.block_number)]
         store_events(network_id, untold, after_seq=None)
         seq += store_events(network_id, visible, after_seq=seq)
-        seq += _tell(_ADDED, network_id, changed, seq)
-        if seq > outbox:
-            fetch(
-                "UPDATE chain_cursor SET outbox = %s WHERE network_id = %s RETURNING"
-                " pg_notify('chain_outbox', network_id || ' ' || outbox)",
-                (seq, network_id),
-                prepare=True,
-            )
+        seq += corrections.send_added(network_id, changed, seq)
+        if seq > cursor.outbox:
+            cursors.set_outbox(network_id, seq)
         return len(differences.missing) + len(superfluous) + len(differences.different)
 
 
@@ -184,18 +105,17 @@ def date(network_id: int, rows: Iterable[EventRow]) -> int:
     """Give events of these blocks that lack it the time of their block; how many that were.
     Subscribers aren't told: the chain is the same."""
     blocks = {(row.block_number, row.block_hash): row.block_timestamp for row in rows}
-    times = [(*block, time) for block, time in blocks.items() if time is not None]
+    times = {block: time for block, time in blocks.items() if time is not None}
     if not times:
         return 0
-    numbers, hashes, texts = map(list, zip(*times, strict=True))
     with maintenance.recording(), transaction.atomic():
         maintenance.check()
-        return len(fetch(_DATE, (numbers, hashes, texts, str(network_id)), prepare=True))
+        return corrections.date(network_id, times)
 
 
 def _holds(network_id: int, truth: Truth, final: int) -> bool:
     recent = {height: hash_ for height, hash_ in truth.hashes.items() if height > final}
-    canonical = dict(canonical_blocks_at(network_id, recent))
+    canonical = dict(block_rows.at_heights(network_id, recent))
     return all(canonical.get(height) == hash_ for height, hash_ in recent.items())
 
 
@@ -206,18 +126,3 @@ def _told_from(network_id: int) -> dict[str, int]:
 
 
 _FOLLOWED = ("address", "followed_from")
-
-
-def _tell(sql: str, network_id: int, ids: Sequence[str], after_seq: int) -> int:
-    if not ids:
-        return 0
-    params = {"ids": [*ids], "network": network_id, "after": after_seq}
-    [count] = fetch_values(int, sql, params, prepare=True)
-    return count
-
-
-def _correct(rows: Mapping[str, EventRow]) -> None:
-    """Let the events with these ids be as their rows say."""
-    if rows:
-        params = {"object_id": [*rows], **EVENT.updated.parameters([*rows.values()])}
-        fetch(_CORRECT, params, prepare=True)

@@ -9,14 +9,19 @@ long as ``chain.core.blocks.heads`` trusts the subscription. That is a moment in
 from __future__ import annotations
 
 import random
+from datetime import timedelta
 from threading import Lock
 from time import monotonic
-from typing import Annotated, Final, NamedTuple
+from typing import NamedTuple
+
+from django.db.models import DateTimeField, Value
+from django.db.models.functions import Coalesce, Least, Now
 
 from chain.core.blocks.heads import LONGEST_PAUSE, Heads
 from chain.indexing import head as following
-from objects.database.row_types import select_list
-from objects.database.statements import fetch, fetch_rows
+from chain.models import Blockchain, Cursor
+from chain.models.expressions import in_seconds
+from objects.database.orm import orm_queries
 
 _heads: dict[int, Heads] = {}
 _lock = Lock()
@@ -24,31 +29,9 @@ _lock = Lock()
 
 class _State(NamedTuple):
     head: int | None
-    interval: Annotated[float, "b.poll_interval / 1000.0"]
-    is_read: Annotated[
-        bool | None,
-        "{row}.number >= {row}.head - b.confirmations"
-        " AND {row}.trouble IS NULL AND {row}.halted IS NULL",
-    ]
-
-
-_STATE: Final = f"""
-SELECT {select_list(_State, "c")}
-  FROM chain_cursor c JOIN chain_blockchain b ON b.network_id = c.network_id AND b.active
- WHERE c.network_id = %(network)s
-"""
-_DEFER: Final = """
-UPDATE chain_cursor
-   SET next_poll_at = LEAST(statement_timestamp() + make_interval(secs => %(pause)s),
-                            COALESCE(polled_at, statement_timestamp())
-                            + make_interval(secs => %(longest)s))
- WHERE network_id = %(network)s AND next_poll_at IS NOT NULL
-"""
-_RESTORE: Final = """
-UPDATE chain_cursor SET next_poll_at = statement_timestamp() + make_interval(secs => %(interval)s)
- WHERE network_id = %(network)s
-   AND next_poll_at > statement_timestamp() + make_interval(secs => %(interval)s)
-"""
+    interval: float
+    """Seconds."""
+    is_read: bool
 
 
 def heads_of(network_id: int) -> Heads:
@@ -74,20 +57,42 @@ def poll(network_id: int) -> None:
 
 
 def _set_next(network_id: int, heads: Heads, before: int | None, is_complete: bool) -> None:
-    rows = fetch_rows(_State, _STATE, {"network": network_id}, prepare=True)
-    if not rows:
+    state = _state(network_id)
+    if state is None:
         return
-    [(head, interval, is_read)] = rows
-    now, pause = monotonic(), None
-    if is_complete and head is not None:
-        heads.compare(before, head, now, interval)
+    interval, pause, now = state.interval, None, monotonic()
+    if is_complete and state.head is not None:
+        heads.compare(before, state.head, now, interval)
         # Blocks that other providers don't have yet are read by the next poll, not the next head.
-        pause = heads.pause(now, interval) if is_read else None
+        pause = heads.pause(now, interval) if state.is_read else None
+    cursors = Cursor.objects.filter(network_id=network_id)
     if pause is None:
-        fetch(_RESTORE, {"network": network_id, "interval": interval}, prepare=True)
+        usual = in_seconds(interval)
+        with orm_queries():
+            cursors.filter(next_poll_at__gt=usual).update(next_poll_at=usual)
         return
     # At moments that have nothing to do with the blocks, so that polls see a subscription being
     # late.
-    longest = max(interval, LONGEST_PAUSE * random.uniform(0.8, 1.0))
-    params = {"network": network_id, "pause": pause, "longest": longest}
-    fetch(_DEFER, params, prepare=True)
+    longest = timedelta(seconds=max(interval, LONGEST_PAUSE * random.uniform(0.8, 1.0)))
+    latest = Coalesce("polled_at", Now()) + Value(longest)
+    with orm_queries():
+        cursors.filter(next_poll_at__isnull=False).update(
+            next_poll_at=Least(in_seconds(pause), latest, output_field=DateTimeField())
+        )
+
+
+def _state(network_id: int) -> _State | None:
+    """How far a network has been read; None for one that isn't followed."""
+    with orm_queries():
+        cursor = Cursor.objects.filter(network_id=network_id).first()
+        network = Blockchain.objects.filter(network_id=network_id, active=True).first()
+    if cursor is None or network is None:
+        return None
+    is_read = (
+        cursor.number is not None
+        and cursor.head is not None
+        and cursor.number >= cursor.head - network.confirmations
+        and cursor.trouble is None
+        and cursor.halted is None
+    )
+    return _State(cursor.head, network.poll_interval / 1000, is_read)

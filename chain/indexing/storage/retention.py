@@ -12,6 +12,7 @@ A network that is halted keeps all of it, since an operator has to look into it.
 
 from __future__ import annotations
 
+from math import inf
 from time import monotonic
 from typing import Any, Final
 
@@ -44,19 +45,19 @@ SELECT t.ctid FROM chain_contract_event t {_FINAL.format(cast="::text")} >= t.bl
 _OUTBOX = f"""
 SELECT t.ctid FROM chain_outbox t
   LEFT JOIN chain_cursor c ON c.network_id = t.network_id
- WHERE t.created_at < statement_timestamp() - make_interval(days => %s)
+ WHERE t.created_at < statement_timestamp() - make_interval(days => %(days)s)
    AND t.seq < COALESCE(c.outbox, t.seq + 1) AND c.halted IS NULL
  ORDER BY t.created_at {_SOME}
 """
 _BACKFILLS = f"""
 SELECT t.ctid FROM chain_backfill t
- WHERE t.done_at < statement_timestamp() - make_interval(days => %s) {_SOME}
+ WHERE t.done_at < statement_timestamp() - make_interval(days => %(days)s) {_SOME}
 """
 # A nonce that is below a final one is used permanently, by one of the transactions that were
 # signed for it or by another.
 _SENDINGS = f"""
 SELECT t.ctid FROM chain_sending t
- WHERE t.created_at < statement_timestamp() - make_interval(days => %s)
+ WHERE t.created_at < statement_timestamp() - make_interval(days => %(days)s)
    AND t.state IN ('final', 'replaced', 'refused', 'lost')
    AND t.nonce < (SELECT max(f.nonce) FROM chain_sending f WHERE f.network_id = t.network_id
                   AND f.account = t.account AND f.state = 'final') {_SOME}
@@ -70,11 +71,11 @@ def prune() -> dict[str, int]:
     try:
         with maintenance.recording():
             for table, sql, params in (
-                ("chain_block", _HEADERS, ()),
-                ("chain_contract_event", _EVENTS, ()),
-                ("chain_outbox", _OUTBOX, (service_settings.OUTBOX_KEEP,)),
-                ("chain_backfill", _BACKFILLS, (_KEPT,)),
-                ("chain_sending", _SENDINGS, (_KEPT,)),
+                ("chain_block", _HEADERS, {}),
+                ("chain_contract_event", _EVENTS, {}),
+                ("chain_outbox", _OUTBOX, {"days": service_settings.OUTBOX_KEEP}),
+                ("chain_backfill", _BACKFILLS, {"days": _KEPT}),
+                ("chain_sending", _SENDINGS, {"days": _KEPT}),
             ):
                 removed[table] = _remove(table, sql, params, end)
     except UnderMaintenance:
@@ -84,7 +85,35 @@ def prune() -> dict[str, int]:
     return removed
 
 
-def _remove(table: str, chosen: str, params: tuple[Any, ...], end: float) -> int:
+# Not what is stored after the removal: the network may have been added again.
+_EVENTS_OF: Final = f"""
+SELECT t.ctid FROM chain_contract_event t
+ WHERE network_id = %(network)s AND created_at <= %(until)s::timestamptz LIMIT {_AT_ONCE}
+"""
+_OUTBOX_OF: Final = f"""
+SELECT t.ctid FROM chain_outbox t JOIN chain_cursor c ON c.network_id = t.network_id
+ WHERE t.network_id = %(network)s AND t.seq < c.outbox LIMIT {_AT_ONCE}
+"""
+
+
+def statement_time() -> str:
+    """Return the database's time, as ``remove_network`` takes it."""
+    [now] = fetch_values(str, "SELECT statement_timestamp()", (), prepare=True)
+    return now
+
+
+def remove_network(network_id: int, until: str) -> None:
+    """Remove the events of a network that were stored up to a time, and its rows of the outbox but
+    for the newest. Raises ``UnderMaintenance``."""
+    events = {"network": str(network_id), "until": until}
+    # A batch is smaller where ``prune`` removes rows at the same moment.
+    while _remove("chain_contract_event", _EVENTS_OF, events):
+        pass
+    while _remove("chain_outbox", _OUTBOX_OF, {"network": network_id}):
+        pass
+
+
+def _remove(table: str, chosen: str, params: dict[str, Any], end: float = inf) -> int:
     """Delete the chosen rows of a table, batch after batch, each in a transaction of its own."""
     total = 0
     while True:

@@ -17,11 +17,11 @@ from typing import Final, Literal, NamedTuple
 
 from chain.core.blocks.hashes import has_own_hash
 from chain.core.node import Header
-from objects.database.row_types import select_list
-from objects.database.statements import fetch, fetch_rows
+from chain.indexing.storage import cursors
 
 Capability = Literal["proves_hashes", "proves_receipts"]
 
+_FLAGS: Final = ("proves_hashes", "proves_receipts")
 _KEPT: Final = 30.0  # seconds: another process may learn one, or the network be reset
 _known: dict[int, _Known] = {}
 _with_root: dict[int, str] = {}
@@ -65,25 +65,18 @@ def learn(network_id: int, headers: Sequence[Header]) -> None:
     newest = headers[-1]
     is_own = "proves_hashes" in capabilities.proved and capabilities.hashes_until is None
     has_hash = is_own or has_own_hash(newest)
-    changes = []
-    if has_hash and "proves_hashes" not in capabilities.proved:
-        changes.append("proves_hashes = true")
-    if (
+    hashes = has_hash and "proves_hashes" not in capabilities.proved
+    hashes_again = (
         has_hash
         and capabilities.hashes_until is not None
         and newest.height > capabilities.hashes_until
-    ):
-        changes.append("hashes_until = NULL")
-    if "proves_receipts" not in capabilities.proved:
-        with_root = _with_root.get(network_id)
-        if any(header.hash == with_root for header in headers):
-            changes.append("proves_receipts = true")
-    if changes:
-        fetch(
-            f"UPDATE chain_cursor SET {', '.join(changes)} WHERE network_id = %s",
-            (network_id,),
-            prepare=True,
-        )
+    )
+    with_root = _with_root.get(network_id)
+    receipts = "proves_receipts" not in capabilities.proved and any(
+        header.hash == with_root for header in headers
+    )
+    if hashes or hashes_again or receipts:
+        cursors.learn(network_id, hashes=hashes, hashes_again=hashes_again, receipts=receipts)
         _known.pop(network_id, None)
 
 
@@ -93,26 +86,13 @@ def forget() -> None:
     _with_root.clear()
 
 
-class _Learned(NamedTuple):
-    proves_hashes: bool
-    proves_receipts: bool
-    hashes_until: int | None
-
-
 def _read(network_id: int) -> _Known:
     capabilities = _known.get(network_id)
     if capabilities is not None and monotonic() - capabilities.read_at < _KEPT:
         return capabilities
-    rows = fetch_rows(
-        _Learned,
-        f"SELECT {select_list(_Learned, 'c')} FROM chain_cursor c WHERE network_id = %(network)s",
-        {"network": network_id},
-        prepare=True,
-    )
-    learned = rows[0] if rows else _Learned(False, False, None)
-    flags = {"proves_hashes": learned.proves_hashes, "proves_receipts": learned.proves_receipts}
-    proved = frozenset(name for name, is_proved in flags.items() if is_proved)
-    capabilities = _Known(monotonic(), proved, learned.hashes_until)
-    if rows:
-        _known[network_id] = capabilities
+    learned = cursors.capabilities(network_id)
+    if learned is None:
+        return _Known(monotonic(), frozenset(), None)
+    proved = frozenset(name for name in _FLAGS if getattr(learned, name))
+    capabilities = _known[network_id] = _Known(monotonic(), proved, learned.hashes_until)
     return capabilities

@@ -5,43 +5,23 @@ from __future__ import annotations
 from time import monotonic
 from typing import Final
 
+from django.db import transaction
+from django.db.models import F
+from django.db.models.functions import Coalesce, Greatest, Least, Now
+
 from backend.logs.setup import get_logger
 from chain import rpc
 from chain.core.node import Node
 from chain.indexing.verification.schemes import Scheme
-from chain.models.indexing import Recheck
+from chain.models import Cursor, Recheck
 from chain.rpc.endpoints import given_for
-from objects.database.statements import fetch
+from objects.database.orm import orm_queries
 
 _LONGEST: Final = 300
 _LOGGED_EVERY: Final = 10.0  # seconds
 _logged: dict[tuple[int, str, str], float] = {}
 
 log = get_logger("chain")
-
-_NOTE: Final = """
-WITH noted AS (
-    UPDATE chain_cursor
-       SET contradictions = contradictions + %s, contradicted_at = statement_timestamp(),
-           contradiction = %s
-     WHERE network_id = %s
-    RETURNING network_id, COALESCE(audited_before, audited, began_at) + 1 AS first, number
-)
-INSERT INTO chain_recheck AS r (network_id, kind, next_block, last_block)
-SELECT network_id, %s, first, number FROM noted WHERE %s AND first <= number
-    ON CONFLICT (network_id, kind) DO UPDATE
-   SET next_block = LEAST(r.next_block, EXCLUDED.next_block),
-       last_block = GREATEST(r.last_block, EXCLUDED.last_block),
-       made_at = statement_timestamp()
-"""
-_RECHECK: Final = """
-INSERT INTO chain_recheck AS r (network_id, kind, next_block, last_block)
-VALUES (%s, %s, %s, %s)
-    ON CONFLICT (network_id, kind) DO UPDATE
-   SET next_block = LEAST(r.next_block, EXCLUDED.next_block),
-       last_block = GREATEST(r.last_block, EXCLUDED.last_block),
-       made_at = statement_timestamp()
-"""
 
 
 def note_contradiction(
@@ -61,11 +41,7 @@ def note_contradiction(
     their receipts: the provider may have returned other wrong data before.
     """
     message = f"{node.provider}, block {height}: {text}"[:_LONGEST]
-    fetch(
-        _NOTE,
-        (count, message, node.network_id, Recheck.RECENT, scheme.queues_rechecks),
-        prepare=True,
-    )
+    _note(node.network_id, message, count, queues_recheck=scheme.queues_rechecks)
     if not is_settled and len(given_for(node.network_id)) > 1:
         # The others may go on: what it says would keep them from agreeing.
         rpc.leave_out(node.network_id, node.provider, text)
@@ -86,7 +62,34 @@ def note_contradiction(
 def recheck(network_id: int, kind: str, first: int, last: int) -> None:
     """Queue these blocks for an audit by receipts, together with those already queued."""
     if first <= last:
-        fetch(_RECHECK, (network_id, kind, first, last), prepare=True)
+        with orm_queries():
+            Recheck.objects.update_or_create(
+                network_id=network_id,
+                kind=kind,
+                defaults={
+                    "next_block": Least("next_block", first),
+                    "last_block": Greatest("last_block", last),
+                    "made_at": Now(),
+                },
+                create_defaults={"next_block": first, "last_block": last},
+            )
+
+
+def _note(network_id: int, message: str, count: int, *, queues_recheck: bool) -> None:
+    """Count a contradiction in the network's cursor, and queue its recheck with it."""
+    with orm_queries(), transaction.atomic():
+        cursors = Cursor.objects.filter(network_id=network_id)
+        cursors.update(
+            contradictions=F("contradictions") + count,
+            contradicted_at=Now(),
+            contradiction=message,
+        )
+        if queues_recheck:
+            # The update has locked the row.
+            audited = Coalesce("audited_before", "audited", "began_at")
+            for before, number in cursors.values_list(audited, "number"):
+                if before is not None and number is not None:
+                    recheck(network_id, Recheck.RECENT, before + 1, number)
 
 
 def forget() -> None:

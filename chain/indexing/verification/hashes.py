@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from time import monotonic
-from typing import Final, NamedTuple
+from typing import Final
 
 from backend.logs.setup import get_logger
 from chain.core.blocks.hashes import has_own_hash, hash_of
@@ -20,8 +20,8 @@ from chain.core.node import Header, Node
 from chain.indexing.verification import capabilities
 from chain.indexing.verification.contradictions import note_contradiction
 from chain.indexing.verification.schemes import Scheme
-from objects.database.row_types import select_list
-from objects.database.statements import fetch, fetch_rows
+from chain.models import Cursor
+from objects.database.orm import orm_queries
 
 PATIENCE: Final = 600.0
 """Seconds after which headers of an unknown make are accepted."""
@@ -86,11 +86,8 @@ def _wait_or_accept(node: Node, height: int, scheme: Scheme) -> None:
         raise Contradiction(f"block {height}: {_TEXT}")
     _mismatches.pop(node.network_id, None)
     first = min(lowest, height)
-    fetch(
-        "UPDATE chain_cursor SET hashes_until = %s WHERE network_id = %s",
-        (first - 1, node.network_id),
-        prepare=True,
-    )
+    with orm_queries():
+        Cursor.objects.filter(network_id=node.network_id).update(hashes_until=first - 1)
     log.error(
         "headers are accepted whose hashes can't be checked",
         network=node.network_id,
@@ -100,15 +97,6 @@ def _wait_or_accept(node: Node, height: int, scheme: Scheme) -> None:
 
 def _bounds(network_id: int) -> tuple[int | None, int | None]:
     """The first block that was read as a head, and the last one with a hash; None if unknown."""
-    rows = fetch_rows(
-        _Bounds,
-        f"SELECT {select_list(_Bounds, 'c')} FROM chain_cursor c WHERE network_id = %(network)s",
-        {"network": network_id},
-        prepare=True,
-    )
-    return rows[0] if rows else _Bounds(None, None)
-
-
-class _Bounds(NamedTuple):
-    began_at: int | None
-    hashes_until: int | None
+    with orm_queries():
+        cursors = Cursor.objects.filter(network_id=network_id)
+        return cursors.values_list("began_at", "hashes_until").first() or (None, None)

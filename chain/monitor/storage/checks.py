@@ -1,8 +1,4 @@
-"""Followed transactions in the database: read, locked, written.
-
-Writers take their rows in the order of their ids, so that two never wait for each other. Each one
-sets ``next_check_at``: a process that finds it unchanged knows that no other came between.
-"""
+"""Statements of the checks: what is due, and what they have found."""
 
 from __future__ import annotations
 
@@ -14,116 +10,32 @@ from msgspec.structs import replace
 
 from chain.core.columns import Column, Columns
 from chain.core.transactions.sightings import Sighting
-from chain.core.transactions.states import CONFIRMED, FAILED, Mined, Record
+from chain.core.transactions.states import Record
 from chain.models.stored import TRANSACTION, TransactionRow, moment
-from objects.database.row_types import select_list
-from objects.database.statements import fetch, fetch_values
+from chain.monitor.storage.rows import TOUCHED, Followed, late_json, select_transactions
+from objects.database.statements import fetch, fetch_rows, fetch_values
+
+MOST: Final = 1000
+"""Transactions that one check takes."""
+
+_CLOCK: Final = f"COALESCE({moment('%(now)s')}, statement_timestamp())"
+_DUE: Final = f"""
+{select_transactions(_CLOCK)}
+ WHERE t.network_id = %(network)s AND t.next_check_at <= {_CLOCK}
+ ORDER BY t.next_check_at LIMIT {MOST}
+"""
 
 
-class Followed(msgspec.Struct, frozen=True, gc=False):
-    """A row: its key, what the table of states knows, and what else nodes have reported. ``due`` is
-    ``next_check_at`` to the last digit."""
+def due_transactions(network_id: int, now: int | None) -> list[TransactionRow]:
+    """Return the transactions of a network whose check is due, ``MOST`` at most, oldest first.
 
-    object_id: str
-    hash: str
-    record: Record
-    sighting: Sighting
-    failed_checks: int
-    due: str | None
+    ``now`` is milliseconds, None for the database's clock.
+    """
+    params = {"network": str(network_id), "now": now}
+    return fetch_rows(TransactionRow, _DUE, params, prepare=True)
 
-
-def select_transactions(now: str) -> str:
-    """The beginning of a statement that returns ``TransactionRow`` of ``chain_transaction t``."""
-    return f"SELECT {select_list(TransactionRow, 't', now=now)} FROM chain_transaction t"
-
-
-def followed(row: TransactionRow) -> Followed:
-    """What the row says."""
-    mined = None
-    if (
-        row.status in (CONFIRMED, FAILED)
-        and row.block_hash is not None
-        and row.block_number is not None
-    ):
-        mined = Mined(
-            row.status == CONFIRMED,
-            row.block_number,
-            row.block_hash,
-            row.transaction_index or 0,
-            row.gas_used or "0",
-            row.effective_gas_price,
-            row.from_address or "",
-            row.to,
-        )
-    record = Record(
-        row.status,
-        row.attempts,
-        row.created_at,
-        row.next_check_at,
-        row.pending_since,
-        row.last_checked,
-        mined,
-        row.finality,
-        row.reorg_count,
-        None if row.late_receipt is None else _late(row.late_receipt, row.from_address, row.to),
-    )
-    sighting = Sighting(
-        row.nonce,
-        row.from_address,
-        row.to,
-        row.missing_since,
-        row.missing_checks,
-        row.replaced_suspected,
-    )
-    return Followed(row.object_id, row.hash, record, sighting, row.failed_checks, row.due)
-
-
-class _Late(msgspec.Struct, rename="camel"):
-    """``lateReceipt`` as it is kept."""
-
-    status: str
-    block_number: int
-    block_hash: str
-    transaction_index: int
-    gas_used: str
-    effective_gas_price: str | None
-
-
-def _late(text: str, from_address: str | None, to: str | None) -> Mined | None:
-    try:
-        late = msgspec.json.decode(text, type=_Late)
-    except msgspec.ValidationError:
-        return None  # brought along from elsewhere
-    return Mined(
-        late.status == CONFIRMED,
-        late.block_number,
-        late.block_hash,
-        late.transaction_index,
-        late.gas_used,
-        late.effective_gas_price,
-        from_address or "",
-        to,
-    )
-
-
-def _late_json(mined: Mined | None) -> str | None:
-    if mined is None:
-        return None
-    late = _Late(
-        mined.status,
-        mined.block_number,
-        mined.block_hash,
-        mined.transaction_index,
-        mined.gas_used,
-        mined.effective_gas_price,
-    )
-    return msgspec.json.encode(late).decode()
-
-
-# -- Writing --------------------------------------------------------------------------------------
 
 _NOTHING: Final = Sighting()
-_TOUCHED: Final = "GREATEST(t.updated_at, date_trunc('milliseconds', statement_timestamp()))"
 
 
 def _held(columns: Columns, *, unless_changed: bool = False) -> str:
@@ -202,7 +114,7 @@ def write_missed(rows: Sequence[tuple[Followed, Record, Sighting | None]]) -> in
         f" attempts = v.attempts, last_checked = {moment('v.last_checked')},"
         f" next_check_at = {moment('v.due_at')}, failed_checks = 0, {_SEEN}, replaced_suspected ="
         " CASE WHEN v.is_seen AND t.replaced_suspected THEN v.suspected"
-        f" ELSE t.replaced_suspected END, updated_at = {_TOUCHED}"
+        f" ELSE t.replaced_suspected END, updated_at = {TOUCHED}"
         " FROM v WHERE t.object_id = v.object_id RETURNING 1) SELECT count(*) FROM done",
         {
             **_keys([row for row, _, _ in rows]),
@@ -258,7 +170,7 @@ def write(rows: Sequence[tuple[Followed, Record]], *, unless_changed: bool = Fal
         " failed_checks = 0, missing_checks = 0,"
         " missing_since = NULL, replaced_suspected ="
         " CASE WHEN t.replaced_suspected AND v.is_shown THEN false ELSE t.replaced_suspected END,"
-        f" updated_at = CASE WHEN v.is_shown THEN {_TOUCHED} ELSE t.updated_at END"
+        f" updated_at = CASE WHEN v.is_shown THEN {TOUCHED} ELSE t.updated_at END"
         " FROM v WHERE t.object_id = v.object_id RETURNING 1)"
         " SELECT count(*) FROM done",
         _WRITTEN.parameters([_Written.of(row, new) for row, new in rows]),
@@ -289,8 +201,8 @@ class _Written(msgspec.Struct, frozen=True, gc=False):
 
     @classmethod
     def of(cls, row: Followed, new: Record) -> _Written:
-        old, mined, late = row.record, new.mined, _late_json(new.late)
-        is_shown = late != _late_json(old.late) or (
+        old, mined, late = row.record, new.mined, late_json(new.late)
+        is_shown = late != late_json(old.late) or (
             (old.status, old.mined, old.finality, old.reorg_count, old.pending_since)
             != (new.status, mined, new.finality, new.reorg_count, new.pending_since)
         )
@@ -336,7 +248,7 @@ def write_sightings(rows: Iterable[tuple[str, Sighting]]) -> None:
         " (SELECT o.hash FROM chain_transaction o WHERE o.network_id = t.network_id"
         " AND o.from_address = v.from_address AND o.nonce = v.nonce AND o.hash <> t.hash"
         " AND o.status IN ('confirmed', 'failed') LIMIT 1) END),"
-        f" updated_at = {_TOUCHED} FROM v"
+        f" updated_at = {TOUCHED} FROM v"
         " WHERE t.object_id = v.object_id AND t.status = 'pending'",
         {
             "object_id": [object_id for object_id, _ in ordered],
