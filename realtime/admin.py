@@ -14,7 +14,7 @@ from django.views.decorators.http import require_safe
 
 from backend.logs.setup import get_logger
 from backend.site.model_admin import page, render
-from chain.indexing.storage import outbox
+from chain.indexing.storage import outbox_reader
 from chain.models import OutboxEntry
 from realtime.core.events import Details, Event
 from realtime.process import reports
@@ -77,14 +77,14 @@ def live(request: HttpRequest) -> HttpResponseBase:
         "admin/realtime/live.html",
         "Live channel",
         processes=[_process(process) for process in processes],
-        networks=lags(outbox.state(), processes),
+        networks=lags(outbox_reader.state(), processes),
         events=_newest(),
         trouble=trouble,
         shown=_SHOWN,
     )
 
 
-def lags(state: outbox.State, processes: Iterable[dict[str, Any]]) -> list[Lag]:
+def lags(state: outbox_reader.State, processes: Iterable[dict[str, Any]]) -> list[Lag]:
     """Return each network's lag. Only processes with connections to ``/ws`` send events."""
     by_network = {
         str(network_id): Lag(str(network_id), reach.newest)

@@ -27,7 +27,7 @@ class Chain:
         from django.db import connection
 
         from backend.kernel.principal import MASTER
-        from chain.core.blocks.finality import Heights
+        from chain.core.blocks.final_heights import Heights
         from chain.indexing.head import commits
         from chain.indexing.storage import cursors as position
         from objects import service

@@ -15,7 +15,7 @@ from backend.site.model_admin import ReadOnlyModelAdmin
 from chain.admin.choices import CanonicalFilter, NetworkFilter
 from chain.core.transactions.states import CONFIRMED, FAILED, PENDING, STALLED
 from chain.models import Backfill, ContractEvent, Identity, Reorganisation, Transaction
-from chain.models.finality import OF_EVENT
+from chain.models.finality_sql import OF_EVENT
 from chain.models.signing import Sending
 
 _SHOWN = 160  # characters of arguments in the list

@@ -99,7 +99,7 @@ class Cursor(models.Model):
 
     class Meta:
         db_table = "chain_cursor"
-        # The text that events have, for joins with them (``chain.models.finality.is_one_of``).
+        # The text that events have, for joins with them (``chain.models.finality_sql.is_one_of``).
         constraints = (
             models.UniqueConstraint(
                 Cast("network_id", models.TextField()), name="chain_cursor_text"

@@ -9,7 +9,7 @@ from django.db.models import F, OuterRef, Subquery
 from django.db.models.functions import Least
 
 from chain import rpc
-from chain.core.blocks.finality import Heights, heights
+from chain.core.blocks.final_heights import Heights, heights
 from chain.core.failures import NodeFailure
 from chain.core.node import Node, header_in
 from chain.models import Blockchain, Cursor
@@ -21,8 +21,8 @@ _HIGHEST: Final = 2**52
 
 
 def certain_heights(node: Node, network_id: int, depth: int | None) -> Heights:
-    """What is safe and final. ``depth`` is the network's own, see ``chain.core.blocks.finality``.
-    One of several providers alone makes nothing so."""
+    """Return the heights of the safe and the final block. ``depth`` is the network's own
+    (``chain.core.blocks.final_heights``). One of several providers alone decides nothing."""
     confirmations = Blockchain.objects.filter(network_id=OuterRef("network_id"))
     with orm_queries():
         row = (

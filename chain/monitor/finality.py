@@ -1,9 +1,9 @@
 """How certain it is that a transaction stays where it is.
 
 ``included`` is in a block, ``safe`` and ``finalized`` in one that the network takes for that: by
-its tags, else by how deep the block is (``chain.core.blocks.finality``). Before it is called so,
-the block
-is compared with the one of its height in the chain; what lies in another one is looked for again.
+its tags, else by how deep the block is (``chain.core.blocks.final_heights``). Before that, the block
+is compared with the one of its height in the chain; a transaction in another block is looked up
+again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from django.db.models import Q
 from backend.kernel.errors import UnderMaintenance
 from backend.logs.setup import get_logger
 from chain import rpc
-from chain.core.blocks.finality import Heights
+from chain.core.blocks.final_heights import Heights
 from chain.core.failures import NodeFailure
 from chain.core.node import Node
 from chain.core.transactions.states import INCLUDED, SAFE

@@ -17,7 +17,7 @@ from chain.models import (
     Identity,
     SmartContract,
     Transaction,
-    finality,
+    finality_sql,
 )
 from chain.models.stored import EVENT, TRANSACTION
 from chain.records.contracts import ContractRules, EventRules
@@ -72,10 +72,10 @@ _CONTRACT = {
 _TRANSACTION = TRANSACTION.fields
 _EVENT = EVENT.fields
 _COMPUTED = {
-    "Blockchain": {"finality": registry.Computed(_OBJECT, finality.OF_NETWORK)},
+    "Blockchain": {"finality": registry.Computed(_OBJECT, finality_sql.OF_NETWORK)},
     "ContractEvent": {
         "finality": registry.Computed(
-            _STRING, finality.OF_EVENT, finality.is_one_of, finality.LEVELS
+            _STRING, finality_sql.OF_EVENT, finality_sql.is_one_of, finality_sql.LEVELS
         )
     },
 }

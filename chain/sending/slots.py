@@ -69,9 +69,12 @@ def open_slots(account: Account) -> list[Slot]:
 
 
 def is_known(row: Sending, receipt: Receipt, finalized: int) -> bool:
-    """Whether a receipt says no more of a transaction than is written down."""
-    state = FINAL if receipt.height <= finalized else MINED
-    return (row.state, row.block_number) == (state, receipt.height)
+    """Whether a receipt says no more of a transaction than is stored."""
+    return (row.state, row.block_number) == (_state_of(receipt, finalized), receipt.height)
+
+
+def _state_of(receipt: Receipt, finalized: int) -> str:
+    return FINAL if receipt.height <= finalized else MINED
 
 
 def settle(slot: Slot, receipts: Mapping[str, Receipt], finalized: int) -> bool:
@@ -82,7 +85,7 @@ def settle(slot: Slot, receipts: Mapping[str, Receipt], finalized: int) -> bool:
         return False
     winner = mined[0]
     height = receipts[winner.hash].height
-    state = FINAL if height <= finalized else MINED
+    state = _state_of(receipts[winner.hash], finalized)
     losers = [row for row in slot.rows if row is not winner]
     if is_known(winner, receipts[winner.hash], finalized) and not any(
         row.state in OPEN for row in losers

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from chain.indexing.storage import outbox
+from chain.indexing.storage import outbox_reader
 from realtime.channel.pages import Pages, read_rows, read_settled
 from realtime.core import event_channel
 from realtime.core.cursors import Cursor, encode
@@ -29,7 +29,7 @@ class Feed:
         self.finality = finality
         self.channel = Channel()
         self.pages = Pages(partial(read_events, finality))
-        self.networks: dict[int, outbox.Reach] = {}  # as of the last poll
+        self.networks: dict[int, outbox_reader.Reach] = {}  # as of the last poll
         self.catching_up = 0  # connections
         self.is_started = False
         self.poll = poll
@@ -98,12 +98,12 @@ class Gates:
         self._finality = finality
         self._gates: dict[int, _Gate] = {}
 
-    def may_pass(self, network_id: int, state: outbox.State, removed: int) -> bool:
+    def may_pass(self, network_id: int, state: outbox_reader.State, removed: int) -> bool:
         """Whether the next row may be settled by now; ``removed`` is the last removal."""
         gate = self._gates.get(network_id)
         if gate is None:
             return True
-        heights = state.heights.get(network_id, outbox.Heights(-1, -1))
+        heights = state.heights.get(network_id, outbox_reader.Heights(-1, -1))
         height = heights.final if self._finality == FINAL else heights.safe
         return height >= gate.block or removed > gate.removed
 

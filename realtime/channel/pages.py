@@ -18,7 +18,7 @@ from django.db import DatabaseError, InterfaceError
 
 from backend.kernel.errors import ServiceError
 from backend.logs.setup import get_logger
-from chain.indexing.storage import outbox
+from chain.indexing.storage import outbox_reader
 from realtime.core.events import Event, PriorRows
 from realtime.sockets.threads import Threads
 
@@ -35,7 +35,7 @@ log = get_logger("events")
 _Key = tuple[int, int]
 
 
-def event_of(row: outbox.Told, *, counts: bool = True) -> Event:
+def event_of(row: outbox_reader.Told, *, counts: bool = True) -> Event:
     prior = PriorRows(row.again_of, row.announced, row.gone)
     try:
         return Event(row.network_id, row.seq, row.op, row.payload, prior, counts=counts)
@@ -47,14 +47,14 @@ def event_of(row: outbox.Told, *, counts: bool = True) -> Event:
 
 def read_rows(positions: dict[int, int], limit: int) -> list[Event]:
     """Return the rows after these numbers. Blocking; call it in a thread."""
-    return [event_of(row) for row in outbox.rows_after(positions, limit)]
+    return [event_of(row) for row in outbox_reader.rows_after(positions, limit)]
 
 
 def read_settled(
-    positions: dict[int, int], limit: int, level: outbox.Level
+    positions: dict[int, int], limit: int, level: outbox_reader.Level
 ) -> tuple[list[Event], dict[int, int]]:
     """Return rows with a settled finality, and the block that the next row of a network awaits."""
-    rows, waiting = outbox.settled_after(positions, limit, level)
+    rows, waiting = outbox_reader.settled_after(positions, limit, level)
     return [event_of(row, counts=counts) for row, counts in rows], waiting
 
 

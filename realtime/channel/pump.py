@@ -15,8 +15,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from backend.logs.setup import get_logger
-from chain.indexing.storage import outbox
-from chain.indexing.storage.outbox import Level
+from chain.indexing.storage import outbox_reader
+from chain.indexing.storage.outbox_reader import Level
 from realtime.channel.feeds import LATER, ROWS, Feed, Gates
 from realtime.channel.pages import UNREADABLE, read_rows, read_settled
 from realtime.core.event_channel import Channel
@@ -100,7 +100,7 @@ class Pump:
 
     async def run(self) -> None:
         """Read and publish until cancelled."""
-        unsubscribe = self._process.listener.subscribe(outbox.CHANNEL, self._on_notification)
+        unsubscribe = self._process.listener.subscribe(outbox_reader.CHANNEL, self._on_notification)
         try:
             while True:
                 await self._poll()
@@ -150,7 +150,7 @@ class Pump:
         self._wake.clear()
         waiting, self._waiters = self._waiters, []
         try:
-            state = await self._thread.run(outbox.state)
+            state = await self._thread.run(outbox_reader.state)
             await self._publish_new(state)
             for finality in LATER:
                 if finality in self._active:
@@ -173,7 +173,7 @@ class Pump:
             if not future.done():
                 future.set_result(None)
 
-    async def _publish_new(self, state: outbox.State) -> None:
+    async def _publish_new(self, state: outbox_reader.State) -> None:
         feed = self._feeds[LATEST]
         feed.networks = state.networks
         newest = {network: reach.newest for network, reach in state.networks.items()}
@@ -190,7 +190,7 @@ class Pump:
             await self._publish_all(feed, events)
             behind = _still_behind(feed, behind, events)
 
-    async def _publish_settled(self, finality: Level, state: outbox.State) -> None:
+    async def _publish_settled(self, finality: Level, state: outbox_reader.State) -> None:
         """Publish rows that have become safe or final."""
         feed, gates = self._feeds[finality], self._gates[finality]
         feed.networks = state.networks
@@ -201,7 +201,7 @@ class Pump:
                 feed.start(state.epoch, marks)
             return
         if _is_replaced(feed, state):
-            marks = await self._thread.run(partial(outbox.settled_marks, finality))
+            marks = await self._thread.run(partial(outbox_reader.settled_marks, finality))
             gates.open_all()
             feed.restart(state.epoch, marks)
             return
@@ -229,7 +229,7 @@ class Pump:
         """
         start = self._starts.get(finality)
         if start is None or (start.epoch != epoch and start.marks.done()):
-            read = self._starting.run(partial(outbox.settled_marks, finality))
+            read = self._starting.run(partial(outbox_reader.settled_marks, finality))
             start = self._starts[finality] = _Start(epoch, asyncio.create_task(read))
             start.marks.add_done_callback(lambda _: self._wake.set())
         if not start.marks.done():
@@ -278,7 +278,7 @@ class Pump:
         feed.skip(network_id, seq)
 
 
-def _is_replaced(feed: Feed, state: outbox.State) -> bool:
+def _is_replaced(feed: Feed, state: outbox_reader.State) -> bool:
     """Whether the database was replaced or has lost rows, so row numbers have a new meaning."""
     marks = feed.channel.marks
     return state.epoch != feed.channel.epoch or any(
@@ -286,7 +286,7 @@ def _is_replaced(feed: Feed, state: outbox.State) -> bool:
     )
 
 
-def _behind(feed: Feed, state: outbox.State) -> dict[int, int]:
+def _behind(feed: Feed, state: outbox_reader.State) -> dict[int, int]:
     """Return the positions of networks with unread rows."""
     marks = feed.channel.marks
     return {

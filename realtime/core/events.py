@@ -46,7 +46,7 @@ class Details(msgspec.Struct, frozen=True, gc=False):
 
 
 class PriorRows(NamedTuple):
-    """Numbers of earlier rows about the same log, or None (``chain.indexing.storage.outbox``)."""
+    """Numbers of earlier rows about the same log, or None (see ``outbox_reader``)."""
 
     again_of: int | None = None
     announced: int | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chain.indexing.storage import outbox
+from chain.indexing.storage import outbox_reader
 from chain.indexing.storage.events import remove_events, store_events
 from chain.models import Cursor, OutboxEntry
 from objects.database.statements import fetch
@@ -17,7 +17,7 @@ SENT = "0x" + "ab" * 32
 
 
 def before(after: int = 0) -> list[tuple[str, int | None, int | None, int | None]]:
-    rows = outbox.rows_after({NETWORK: after}, 100)
+    rows = outbox_reader.rows_after({NETWORK: after}, 100)
     return [(item.op, item.again_of, item.announced, item.gone) for item in rows]
 
 
@@ -29,13 +29,13 @@ def log(block: int, fork: str = "a", index: int = 0, **changed: object) -> objec
 def test_rows_come_by_network_and_number(db: None) -> None:
     store_events(NETWORK, [row(n) for n in range(1, 6)], after_seq=0)
     store_events(OTHER, [row(n) for n in range(1, 4)], after_seq=0)
-    rows = outbox.rows_after({NETWORK: 1, OTHER: 0}, 3)
+    rows = outbox_reader.rows_after({NETWORK: 1, OTHER: 0}, 3)
     assert [(item.network_id, item.seq) for item in rows] == [
         *((NETWORK, seq) for seq in (2, 3, 4)),
         *((OTHER, seq) for seq in (1, 2, 3)),
     ]
-    assert outbox.rows_after({}, 3) == []
-    assert outbox.rows_after({NETWORK: 5}, 3) == []
+    assert outbox_reader.rows_after({}, 3) == []
+    assert outbox_reader.rows_after({NETWORK: 5}, 3) == []
 
 
 def test_what_is_reported_the_first_time_has_nothing_before() -> None:
@@ -100,18 +100,18 @@ def test_the_state_says_which_rows_there_are() -> None:
     Cursor.objects.create(network_id=OTHER)
     store_events(NETWORK, [row(n) for n in range(1, 6)], after_seq=0)
     OutboxEntry.objects.filter(network_id=NETWORK, seq__lt=3).delete()
-    assert outbox.state().networks == {NETWORK: (3, 5), OTHER: (1, 0)}
+    assert outbox_reader.state().networks == {NETWORK: (3, 5), OTHER: (1, 0)}
 
 
 def test_a_restored_database_has_another_epoch() -> None:
     from backend.operations.backup.tables import settling
 
     fetch("DELETE FROM chain_outbox_epoch RETURNING 1", (), prepare=False)
-    assert outbox.state() == outbox.State("none", {})
+    assert outbox_reader.state() == outbox_reader.State("none", {})
     fetch(
         "INSERT INTO chain_outbox_epoch VALUES (gen_random_uuid()) RETURNING 1", (), prepare=False
     )
-    first = outbox.state().epoch
-    assert outbox.state().epoch == first
+    first = outbox_reader.state().epoch
+    assert outbox_reader.state().epoch == first
     fetch(settling("public", {"chain_outbox_epoch": 1})[-1] + " RETURNING 1", (), prepare=False)
-    assert outbox.state().epoch not in (first, "none")
+    assert outbox_reader.state().epoch not in (first, "none")

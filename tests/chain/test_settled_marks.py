@@ -7,7 +7,7 @@ from typing import get_args
 
 import pytest
 
-from chain.indexing.storage import outbox
+from chain.indexing.storage import outbox_reader
 from chain.indexing.storage.events import remove_events, store_events
 from chain.models import ContractEvent, Cursor, OutboxEntry
 from objects.database.statements import fetch
@@ -39,7 +39,7 @@ class _Network:
         self.cursor.outbox += more
         Cursor.objects.filter(pk=self.network_id).update(outbox=self.cursor.outbox)
 
-    def expected(self, level: outbox.Level) -> int:
+    def expected(self, level: outbox_reader.Level) -> int:
         """From the rows alone: the row before the first whose event is above the height."""
         self.cursor.refresh_from_db()
         top = self.cursor.safe if level == "safe" else self.cursor.finalized
@@ -58,8 +58,8 @@ class _Network:
 
 
 def _check(*networks: _Network) -> None:
-    for level in get_args(outbox.Level):
-        assert outbox.settled_marks(level) == {
+    for level in get_args(outbox_reader.Level):
+        assert outbox_reader.settled_marks(level) == {
             network.network_id: network.expected(level) for network in networks
         }
 
@@ -72,7 +72,7 @@ def test_events_of_low_blocks_that_are_stored_last() -> None:
     network.add([*range(10, 200)])
     network.reach(501, 5, 5)
     _check(network)
-    assert outbox.settled_marks("final") == {NETWORK: 2}
+    assert outbox_reader.settled_marks("final") == {NETWORK: 2}
 
 
 def test_an_event_that_was_removed_and_came_back() -> None:
@@ -121,7 +121,7 @@ def test_few_rows_are_read_while_nothing_becomes_final() -> None:
     network.add([*range(1, 501)])
     network.reach(500, 3, 3)
     before = _scans()
-    assert outbox.settled_marks("final") == {NETWORK: 6}
+    assert outbox_reader.settled_marks("final") == {NETWORK: 6}
     assert _scans() - before < 300  # there are 994 events that aren't final
 
 

@@ -21,7 +21,7 @@ from chain.indexing.head import commits, cursor, halts, indexer
 from chain.indexing.head.cursor import Elsewhere
 from chain.indexing.head.halts import index_from_scratch, resume
 from chain.indexing.head.indexer import AnotherChain, Outcome
-from chain.indexing.storage.outbox import CHANNEL
+from chain.indexing.storage.outbox_reader import CHANNEL
 from objects.database import maintenance
 
 __all__ = ["CHANNEL", "Elsewhere", "Outcome", "follow", "index_from_scratch", "resume", "step"]

@@ -16,7 +16,7 @@ from django.db.models.functions import Least
 from backend.logs.setup import get_logger
 from chain import monitor
 from chain.core.blocks.events import EventRow
-from chain.core.blocks.finality import Heights
+from chain.core.blocks.final_heights import Heights
 from chain.core.node import Header
 from chain.indexing import verification
 from chain.indexing.head import cursor

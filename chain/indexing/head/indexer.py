@@ -11,7 +11,7 @@ from typing import Final
 
 from chain import rpc
 from chain.core.blocks import forks
-from chain.core.blocks.finality import Heights, heights
+from chain.core.blocks.final_heights import Heights, heights
 from chain.core.failures import Moved, TryAgain, Undecided
 from chain.core.node import Header, Node
 from chain.indexing import contracts, verification

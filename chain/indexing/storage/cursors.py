@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final, NamedTuple
 
-from chain.indexing.storage.outbox import CHANNEL
+from chain.indexing.storage.outbox_reader import CHANNEL
 from objects.database.row_types import select_list
 from objects.database.statements import fetch, fetch_rows, fetch_values
 

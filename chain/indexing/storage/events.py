@@ -18,7 +18,7 @@ from django.db import connection
 
 from chain.core.blocks.events import EventRow
 from chain.core.columns import Column, Columns, moment_text
-from chain.models.finality import OF_EVENT
+from chain.models.finality_sql import OF_EVENT
 from chain.models.stored import EVENT
 from objects.core.names import new_object_ids
 from objects.database.statements import fetch_values

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chain.core.blocks.finality import Heights, depth_of, heights
+from chain.core.blocks.final_heights import Heights, depth_of, heights
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from uuid import uuid4
 from django.db import transaction
 
 from chain.core.blocks.events import EventRow
-from chain.indexing.storage import outbox
+from chain.indexing.storage import outbox_reader
 from chain.indexing.storage.events import remove_events, store_events
 from chain.models.indexing import OutboxEpoch
 from objects.database.statements import fetch
@@ -120,7 +120,7 @@ class Chain:
         return self._aside.do(lambda: fetch(sql, params, prepare=False))
 
     def write(self, write: Callable[[int], int]) -> None:
-        """Do something in one transaction that adds so many rows to the outbox."""
+        """Do something in one transaction that adds so many rows to the outbox_reader."""
 
         def committed() -> None:
             with transaction.atomic():
@@ -137,6 +137,6 @@ class Chain:
                 )
                 if self.notifies:
                     note = f"{self.network_id} {int(seq) + more}"
-                    fetch("SELECT pg_notify(%s, %s)", (outbox.CHANNEL, note), prepare=False)
+                    fetch("SELECT pg_notify(%s, %s)", (outbox_reader.CHANNEL, note), prepare=False)
 
         self._aside.do(committed)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from chain.indexing.storage import outbox
+from chain.indexing.storage import outbox_reader
 from objects.database.statements import fetch
 from realtime.channel.pages import ROWS
 from tests.realtime.channel.chains import Chain
@@ -296,9 +296,9 @@ def test_networks_without_settled_rows_are_not_read(
 ) -> None:
     harness.connect(of(chain, FINAL))
     reads: list[Any] = []
-    read = outbox.settled_after
+    read = outbox_reader.settled_after
     monkeypatch.setattr(
-        outbox, "settled_after", lambda *given: (reads.append(given[0]), read(*given))[1]
+        outbox_reader, "settled_after", lambda *given: (reads.append(given[0]), read(*given))[1]
     )
     chain.add(1, block=5)
     chain.reach(5, 4, 4)

@@ -1,7 +1,7 @@
 """How final a block is, as SQL: computed when it is read, since it changes with every new block.
 
 A height counts as far as the network has been read: the cursor's ``safe`` and ``finalized`` are the
-network's (``chain.core.blocks.finality``), and may be above it.
+network's (``chain.core.blocks.final_heights``), and may be above it.
 """
 
 from __future__ import annotations

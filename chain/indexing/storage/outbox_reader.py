@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple
 
 from chain.indexing.storage.events import PLACE
-from chain.models.finality import FINAL, LATEST, OF_EVENT, SAFE, height_of
+from chain.models.finality_sql import FINAL, LATEST, OF_EVENT, SAFE, height_of
 from objects.database.statements import fetch_rows
 
 Level = Literal["safe", "final"]
