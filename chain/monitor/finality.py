@@ -1,7 +1,7 @@
 """How certain it is that a transaction stays where it is.
 
 ``included`` is in a block, ``safe`` and ``finalized`` in one that the network takes for that: by
-its tags, else by how deep the block is (``chain.core.blocks.final_heights``). Before that, the block
+its tags, else by its depth (``chain.core.blocks.final_heights``). Before that, the block
 is compared with the one of its height in the chain; a transaction in another block is looked up
 again.
 """
