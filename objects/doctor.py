@@ -15,7 +15,7 @@ from backend.settings.conf import service_settings
 from objects.access.policy import hidden_fields
 from objects.changes import capture
 from objects.core.names import USER
-from objects.core.schema.definition import MAX_FIELDS
+from objects.core.schema.inference import MAX_FIELDS
 from objects.database import maintenance
 from objects.database.orm import orm_queries
 from objects.definitions import indexes, registry

@@ -8,7 +8,7 @@ from backend.logs.setup import get_logger
 from objects.analytics.retention import remove_old_events
 from objects.changes import retention
 from objects.files import service as files
-from objects.idempotency.store import remove_expired_answers
+from objects.idempotency.replays import remove_expired_answers
 from objects.users import expired
 
 log = get_logger("mail")

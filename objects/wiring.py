@@ -14,7 +14,7 @@ from objects.changes import capture
 from objects.core.values import set_file_address
 from objects.database.orm import guard_connection
 from objects.file_urls import address_in_value
-from objects.idempotency import store
+from objects.idempotency import replays
 from objects.reencryption import encrypted_column
 from objects.users.accounts import second_factor
 from objects.users.models import SecondFactor
@@ -41,4 +41,4 @@ def wire(config: AppConfig) -> None:
     encrypted_column(SecondFactor, "secret", second_factor.PURPOSE)
     # The HTTP edge: session tokens, and requests that are sent again.
     ports.authenticate_session = tokens.authenticate
-    ports.idempotency = store
+    ports.idempotency = replays

@@ -70,7 +70,7 @@ def answer(
     *,
     content: str = "",
 ) -> Answer:
-    """The answer to a request with the id ``given``: a former one, or that of carrying it out.
+    """Return the stored answer of a request with this id, or carry the request out.
 
     ``path`` is below the mount path. ``content`` stands for what the request brings apart from its
     body. Raises ``InvalidValue`` for an id that isn't one, ``DuplicateRequest``, and what

@@ -128,7 +128,7 @@ return answers
 """
 )
 
-# KEYS: a bucket. ARGV: the time, limit and window, what was spent before, and what is wanted. The
+# KEYS: a bucket. ARGV: the time, limit and window, what was spent before, and how many to reserve. The
 # answer is what is granted of it, what remains, and after how many milliseconds there will be more.
 _LEASE = (
     BUCKETS
@@ -214,7 +214,7 @@ class Counter:
     def lease(
         self, bucket: Bucket, spent: int, number: int, *, now: float | None = None
     ) -> tuple[int, Level] | None:
-        """Count ``spent`` requests that have passed already, and reserve up to ``wanted`` more.
+        """Count ``spent`` requests that have passed already, and reserve up to ``number`` more.
 
         Returns how many are reserved, and the bucket's level; None if Redis doesn't answer.
         """

@@ -20,8 +20,8 @@ from objects.database import catalog
 from objects.database.statements import fetch
 from objects.database.time_limits import time_limits
 from objects.sql.fields import column_expression, index_column
+from objects.sql.full_text_search import document_expression
 from objects.sql.tables import ClassTable
-from objects.sql.text import document_expression
 
 
 def index_name(table: ClassTable, index: IndexDeclaration) -> str:

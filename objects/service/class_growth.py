@@ -9,7 +9,8 @@ from backend.kernel.principal import Principal
 from backend.settings.conf import service_settings
 from objects.access.policy import missing_class
 from objects.core.names import ClassName, FieldName, check_class_name
-from objects.core.schema.definition import ClassSchema, check_client_fields
+from objects.core.schema.definition import ClassSchema
+from objects.core.schema.inference import check_client_fields
 from objects.core.update.operations import Write, fit
 from objects.database import maintenance
 from objects.definitions import registry

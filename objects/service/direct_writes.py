@@ -14,7 +14,7 @@ from backend.kernel.errors import InvalidKeyName, ObjectNotFound
 from backend.kernel.json_types import Json
 from backend.kernel.principal import Principal
 from objects.access.policy import Scope, check_class, check_missing_class, writable
-from objects.access.visibility import Visibility
+from objects.access.write_visibility import Visibility
 from objects.core.access.acl import Acl, default_acl
 from objects.core.names import ClassName, FieldName, ObjectId, is_object_id, new_object_id
 from objects.core.query.tree import Query, all_of

@@ -25,7 +25,7 @@ from backend.kernel.json_types import Json, Wire
 from backend.kernel.principal import MASTER, Principal
 from objects import triggers
 from objects.access.policy import Scope, writable
-from objects.access.visibility import Visibility
+from objects.access.write_visibility import Visibility
 from objects.core.access.class_permissions import Action
 from objects.core.names import ClassName, FieldName, ObjectId, WriteKey
 from objects.core.query.tree import Everything

@@ -9,8 +9,8 @@ from typing import Any, Final
 from objects.core.names import OBJECT_ID
 from objects.core.query import tree
 from objects.core.query.tree import OrderKey, Query
+from objects.sql import full_text_search as text_sql
 from objects.sql import geo_formulas
-from objects.sql import text as text_sql
 from objects.sql.fields import NULLS, TEXT_KEYS, read
 from objects.sql.fragments import Sql
 from objects.sql.tables import ClassTable

@@ -21,7 +21,7 @@ from psycopg.errors import DatabaseError
 
 from backend.kernel.json_types import Json
 from objects.access.policy import Scope
-from objects.access.visibility import Visibility
+from objects.access.write_visibility import Visibility
 from objects.core.access.acl import Acl
 from objects.core.names import FieldName, ObjectId
 from objects.core.query.tree import Query

@@ -19,7 +19,7 @@ from objects.core.query.tree import FindOptions
 from objects.service import find
 from realtime.core import messages
 from realtime.core.effort import memory_of
-from realtime.livequery import requests, trigger_calls
+from realtime.livequery import query_parsing, trigger_calls
 from realtime.livequery.access import current_table
 from realtime.livequery.engine import LiveQueries
 from realtime.livequery.groups import Client, Subscription, is_too_large
@@ -56,7 +56,7 @@ async def _subscribe(
     text: str,
     former: Subscription | None,
 ) -> None:
-    class_name = requests.check_class(message.query.class_name)
+    class_name = query_parsing.check_class(message.query.class_name)
     _check_rate(client, client.principal(client.identity))
     most = service_settings.LIVE_QUERY_MAX_SUBSCRIPTIONS
     if former is None and len(client.subscriptions) >= most:
@@ -132,7 +132,7 @@ async def _authorize(
     principal, counts = client.principal(identity), engine.counts()
 
     def authorize() -> AuthorizedQuery:
-        requested = requests.parse_query(message.query, as_master=principal.is_master)
+        requested = query_parsing.parse_query(message.query, as_master=principal.is_master)
         with client_context(client.socket.address, client.socket.headers, principal):
             return trigger_calls.subscribe(principal, requested, counts)
 

@@ -13,7 +13,7 @@ from objects.core.query.parser import parse_where
 from objects.core.regex.automaton import MAX_TRANSITIONS
 from objects.core.regex.patterns import compile_regex
 from realtime.core.messages import LiveQuery
-from realtime.livequery import requests
+from realtime.livequery import query_parsing
 from tests.objects.core.regex_patterns import patterns
 
 COSTLY = "((a?){10}){100}"
@@ -73,7 +73,7 @@ def test_a_costly_pattern_is_refused_for_live_queries():
     request = LiveQuery(class_name="Game", where={"name": {"$regex": COSTLY}})
     for as_master in (False, True):
         with pytest.raises(InvalidQuery, match="too large"):
-            requests.parse_query(request, as_master=as_master)
+            query_parsing.parse_query(request, as_master=as_master)
 
 
 def test_a_query_has_a_limited_number_of_patterns():

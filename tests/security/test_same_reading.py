@@ -585,7 +585,7 @@ def test_a_header_with_underscores_is_not_the_header_with_hyphens():
 @pytest.mark.parametrize("form", [*UNREADABLE, *OTHERWISE])
 def test_a_live_query_s_class_is_its_name_or_is_refused(form: str):
     from backend.kernel.errors import InvalidClassName
-    from realtime.livequery.requests import check_class
+    from realtime.livequery.query_parsing import check_class
 
     assert check_class("Game") == "Game"
     with pytest.raises(InvalidClassName):

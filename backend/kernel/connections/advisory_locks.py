@@ -98,7 +98,7 @@ def unique_value(class_name: str, field: str, value: str) -> AdvisoryLock:
 
 
 def request(key: str) -> AdvisoryLock:
-    """Requests with the same ``X-Parse-Request-Id`` of one caller. ``key`` is their hash."""
+    """Requests of one caller with the same ``X-Svc-Request-Id``. ``key`` is their hash."""
     return _text(key)
 
 

@@ -22,7 +22,7 @@ from chain.indexing import verification
 from chain.indexing.head import cursor
 from chain.indexing.head.fetches import Stretch
 from chain.indexing.history import backfill
-from chain.indexing.storage import block_rows, cursors, events, reorganisations
+from chain.indexing.storage import block_rows, cursors, events, reorganisation_rows
 from chain.indexing.storage.cursors import Position
 from chain.models import Backfill, Coverage, Cursor, ProvedBlock, Recheck
 from chain.models.indexing import RESET_CURSOR
@@ -156,7 +156,7 @@ def _take_out(at: Position, outbox: int, number: int, hash_: str) -> tuple[int, 
     removed = events.remove_events(at.network_id, number, after_seq=outbox)
     block_rows.remove_above(at.network_id, number)
     moved = monitor.on_reorganisation(at.network_id, number)
-    reorganisations.insert(
+    reorganisation_rows.insert(
         at.network_id,
         (number, hash_),
         (at.height, at.hash),

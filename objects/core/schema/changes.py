@@ -35,10 +35,9 @@ from objects.core.schema.definition import (
     Direction,
     FieldType,
     IndexDeclaration,
-    check_new_fields,
     empty_schema,
-    infer,
 )
+from objects.core.schema.inference import check_new_fields, infer
 from objects.core.values import FieldKind, normalise
 
 # Codes that Parse gives without a name of their own.

@@ -19,7 +19,8 @@ from backend.kernel.errors import IncorrectType
 from backend.kernel.json_types import Json
 from objects.core.access.acl import Acl
 from objects.core.names import FieldName, WriteKey, field_of
-from objects.core.schema.definition import ClassSchema, FieldType, infer, reconcile
+from objects.core.schema.definition import ClassSchema, FieldType
+from objects.core.schema.inference import infer, reconcile
 from objects.core.update.operators import (
     ChangeRelation,
     Delete,

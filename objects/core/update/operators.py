@@ -13,7 +13,8 @@ from backend.kernel.errors import IncorrectType, InvalidJSON, InvalidKeyName
 from backend.kernel.json_types import Json
 from backend.kernel.texts.shown import shown
 from objects.core.names import ClassName, ObjectId, check_class_name, parse_object_id
-from objects.core.schema.definition import FieldType, infer
+from objects.core.schema.definition import FieldType
+from objects.core.schema.inference import infer
 from objects.core.values import (
     MAX_INTEGER_DIGITS,
     canonical_number,

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from objects.core.query.operators.text import ContainsAllRegex, Matches, Text
 from objects.core.query.paths import Path
+from objects.sql import full_text_search as text_sql
 from objects.sql import jsonpath
 from objects.sql import regex as regex_sql
-from objects.sql import text as text_sql
 from objects.sql.fields import SINGLE_KINDS
 from objects.sql.fragments import FALSE, Sql, both
 from objects.sql.operators.compilation import Compilation, OperatorSql, sql_of

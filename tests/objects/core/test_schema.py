@@ -19,7 +19,6 @@ from backend.kernel.errors import (
 )
 from objects.core.schema.changes import change_schema, class_name_of, new_schema
 from objects.core.schema.definition import (
-    MAX_FIELDS,
     SYSTEM_FIELDS,
     ClassSchema,
     FieldType,
@@ -28,10 +27,9 @@ from objects.core.schema.definition import (
     check_required,
     empty_schema,
     from_definition,
-    infer,
-    reconcile,
     with_defaults,
 )
+from objects.core.schema.inference import MAX_FIELDS, infer, reconcile
 from objects.core.values import pointer
 
 GEO = {"__type": "GeoPoint", "latitude": 1, "longitude": 2}

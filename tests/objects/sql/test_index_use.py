@@ -12,8 +12,8 @@ from objects.core.query.parser import parse_order, parse_where
 from objects.core.schema.definition import IndexDeclaration
 from objects.sql.compiler import compile_query, order_by
 from objects.sql.fields import column_expression, index_column, index_method
+from objects.sql.full_text_search import document_expression
 from objects.sql.tables import ClassTable
-from objects.sql.text import document_expression
 from tests.objects.sql.world import GENERIC, World
 
 POINT = {"__type": "GeoPoint", "latitude": 10, "longitude": 20}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from realtime.core.messages import InvalidMessage, LiveQuery, Subscribe, parse_message
-from realtime.livequery.requests import check_class, parse_query
+from realtime.livequery.query_parsing import check_class, parse_query
 from tests.security.fuzz.mutation import Mutator
 from tests.security.fuzz.targets import (
     EXAMPLES,
