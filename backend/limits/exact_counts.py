@@ -128,8 +128,9 @@ return answers
 """
 )
 
-# KEYS: a bucket. ARGV: the time, limit and window, what was spent before, and how many to reserve. The
-# answer is what is granted of it, what remains, and after how many milliseconds there will be more.
+# KEYS: a bucket. ARGV: the time, limit and window, what was spent before, and how many to reserve.
+# The answer is how many are reserved, what remains, and after how many milliseconds there will be
+# more.
 _LEASE = (
     BUCKETS
     + """
