@@ -1,7 +1,7 @@
 """How full the buckets of rate limits are, for the admin. Nothing is counted by looking.
 
-A bucket's key doesn't tell whose it is: names and addresses are hashed. Of the nearly full ones it
-is kept (``naming``), but for names of accounts; of others one asks by name.
+A bucket's key doesn't show whose it is: names and addresses are hashed. For nearly full buckets it
+is stored (``bucket_names``), except names of accounts; others are looked up by name.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Structured logs: one line for one event, JSON or readable, on standard error. The latest are
-kept in Redis as well (``log_store``).
+kept in Redis as well (``store``).
 
 Everything that is logged, by structlog or by the standard library (Django, Celery,
 uvicorn), carries the request id of the work it belongs to and passes ``mask``, so that no key, no

@@ -16,7 +16,7 @@ NAMES = ("MASTER_KEY", "READ_ONLY_MASTER_KEY", "REST_API_KEY", "JAVASCRIPT_KEY",
 _ITEM = re.compile(rf"({'|'.join(NAMES)})=(.+)@([0-9T:-]+Z)")
 
 
-def read(items: Sequence[str]) -> dict[str, tuple[tuple[str, float], ...]]:
+def parse(items: Sequence[str]) -> dict[str, tuple[tuple[str, float], ...]]:
     """The items of the setting. Raises ``ValueError`` with the place of one that is none."""
     keys: dict[str, tuple[tuple[str, float], ...]] = {}
     for place, item in enumerate(items):
@@ -31,7 +31,7 @@ def read(items: Sequence[str]) -> dict[str, tuple[tuple[str, float], ...]]:
     return keys
 
 
-def written(former: Former) -> str:
+def format_keys(former: Former) -> str:
     """The setting's text."""
     return ",".join(
         f"{name}={key}@{datetime.fromtimestamp(until, UTC):%Y-%m-%dT%H:%M:%S}Z"
@@ -40,7 +40,7 @@ def written(former: Former) -> str:
     )
 
 
-def that_count(former: Former, now: float) -> dict[str, list[tuple[str, float]]]:
+def unexpired(former: Former, now: float) -> dict[str, list[tuple[str, float]]]:
     """Those whose time isn't over."""
     counting = {name: [item for item in items if item[1] > now] for name, items in former.items()}
     return {name: items for name, items in counting.items() if items}

@@ -11,11 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from operator import attrgetter
-from typing import Annotated, Any, Final, NamedTuple, get_origin, get_type_hints
+from types import NoneType
+from typing import Annotated, Any, Final, NamedTuple, get_args, get_origin, get_type_hints
 
 from objects.core.schema.definition import FieldType
 from objects.core.values import FieldKind
 
+_TEXTS: Final = frozenset({"text", "jsonb", "timestamptz"})
+"""Types whose values rows have as text."""
 NULL: Final = r"\N"
 """Null in the lines that ``COPY`` reads."""
 
@@ -31,7 +34,8 @@ class Column(NamedTuple):
     - ``is_escaped``: may hold tabs, line breaks or backslashes, which ``COPY`` needs escaped;
     - ``is_written``: comes with each row; otherwise the statement sets it;
     - ``is_compared``: an audit compares it with the chain;
-    - ``absent``: SQL that stands for null in a row that is read.
+    - ``null_default``: SQL that stands for null in a row that is read;
+    - ``is_nullable``: rows may have None.
     """
 
     name: str
@@ -43,7 +47,8 @@ class Column(NamedTuple):
     is_escaped: bool = False
     is_written: bool = True
     is_compared: bool = True
-    absent: str = ""
+    null_default: str = ""
+    is_nullable: bool = False
 
     @property
     def field(self) -> str:
@@ -55,12 +60,12 @@ class Column(NamedTuple):
         """The name as statements write it."""
         return f'"{self.name}"' if self.name in _RESERVED else self.name
 
-    def read(self, row: str) -> str:
+    def select_expression(self, row: str) -> str:
         """Return SQL for the value as rows have it, moments as clients read them."""
         value = f"{row}.{self.sql_name}"
         if self.sql_type == "timestamptz":
             return moment_text(value)
-        return f"COALESCE({value}, {self.absent})" if self.absent else value
+        return f"COALESCE({value}, {self.null_default})" if self.null_default else value
 
 
 _RESERVED: Final = frozenset({"to"})
@@ -74,7 +79,7 @@ def column(
     keeps_known: bool = False,
     is_escaped: bool = False,
     is_compared: bool = True,
-    absent: str = "",
+    null_default: str = "",
 ) -> Column:
     """Declare the column of an attribute of a row type, whose name it takes (``Columns.of``)."""
     return Column(
@@ -85,7 +90,7 @@ def column(
         keeps_known=keeps_known,
         is_escaped=is_escaped,
         is_compared=is_compared,
-        absent=absent,
+        null_default=null_default,
     )
 
 
@@ -101,14 +106,17 @@ def camel_case(name: str) -> str:
 
 
 class Columns(tuple[Column, ...]):
-    """Some columns of a table, two at least, in their order."""
+    """Some columns of a table in their order; at least two, since ``attrgetter`` returns no tuple
+    for one name."""
 
     @classmethod
     def of(cls, row_type: type) -> Columns:
         """Return the columns that the annotations of a row type declare, in its order."""
         hints = get_type_hints(row_type, include_extras=True)
         return cls(
-            hint.__metadata__[0]._replace(name=name)
+            hint.__metadata__[0]._replace(
+                name=name, is_nullable=NoneType in get_args(get_args(hint)[0])
+            )
             for name, hint in hints.items()
             if get_origin(hint) is Annotated
         )
@@ -138,7 +146,7 @@ class Columns(tuple[Column, ...]):
 
     def select(self, row: str) -> str:
         """Return the list of values as rows have them, read from the table alias ``row``."""
-        return ", ".join(column.read(row) for column in self)
+        return ", ".join(column.select_expression(row) for column in self)
 
     @property
     def definitions(self) -> str:
@@ -172,11 +180,14 @@ class Columns(tuple[Column, ...]):
     def copy_texts(self, rows: Sequence[object]) -> Iterator[Iterable[str]]:
         """Return, for each column, the texts of all rows as ``COPY`` reads them."""
         for column, values in zip(self, self.values(rows), strict=True):
-            if column.sql_type == "bigint":
+            is_text = column.sql_type in _TEXTS
+            if not (is_text or column.is_nullable):
                 yield map(str, values)
                 continue
             texts = _escaped(values) if column.is_escaped else values
-            if None in values:
+            if not is_text:
+                texts = [NULL if value is None else str(value) for value in values]
+            elif None in values:
                 texts = [NULL if text is None else text for text in texts]
             yield texts
 

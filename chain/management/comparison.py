@@ -22,7 +22,7 @@ _SHOWN = 20
 
 
 def run(
-    command: BaseCommand, options: dict[str, Any], *, mending: bool, tell_changes: bool
+    command: BaseCommand, options: dict[str, Any], *, repairing: bool, notify_changes: bool
 ) -> Findings:
     """The findings for the network, contracts and blocks that a command was told."""
     cursor = network_read(options)
@@ -34,8 +34,8 @@ def run(
                 first,
                 last,
                 addresses=contracts_named(options),
-                mending=mending,
-                tell_changes=tell_changes,
+                repairing=repairing,
+                notify_changes=notify_changes,
                 progress=progress,
             )
     except NodeFailure as failure:

@@ -100,9 +100,9 @@ class TransactionRules(Rules[Change]):
     """See the module."""
 
     def check_request(self, change: Change) -> None:
-        # Triggers run before ``preparing`` and get the object as its schema has it: as text.
+        # Triggers run before ``prepare`` and get the object as its schema has it: as text.
         if change.creating and isinstance(change.fields.get("networkId"), int | float):
-            with suppress(ValueError):  # ``preparing`` refuses it
+            with suppress(ValueError):  # ``prepare`` refuses it
                 change.fields["networkId"] = str(network_of(change.fields["networkId"]))
 
     def prepare(self, change: Change) -> None:

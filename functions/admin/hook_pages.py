@@ -72,7 +72,7 @@ class DeliveryAdmin(ReadOnlyModelAdmin):
     @admin.action(description="Send again, from the first attempt on", permissions=["send_again"])
     def send_again(self, request: HttpRequest, chosen: QuerySet[Delivery]) -> None:
         ids = [*chosen.order_by("id").values_list("id", flat=True)[:_MOST_AGAIN]]
-        count = deliveries.again(ids)
+        count = deliveries.redeliver(ids)
         if count == 1:
             messages.success(request, "One delivery is sent again.")
         else:

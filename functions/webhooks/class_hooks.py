@@ -69,4 +69,4 @@ def _read(class_name: Subject) -> HandlersByEvent:
 def _handler(class_name: Subject, hook_id: int, trigger_name: str) -> Handler:
     if event_of(class_name, trigger_name) in _SYNCHRONOUS:
         return partial(synchronous_calls.trigger, hook_id, trigger_name)
-    return partial(deliveries.keep, hook_id, trigger_name)
+    return partial(deliveries.enqueue, hook_id, trigger_name)

@@ -42,7 +42,7 @@ _MOST_STARTED: Final = 1000
 log = get_logger("webhooks")
 
 
-def keep(hook_id: int, trigger_name: str, occasion: Occasion) -> None:
+def enqueue(hook_id: int, trigger_name: str, occasion: Occasion) -> None:
     """Insert a delivery for a webhook in the current transaction and send it after the commit."""
     body = msgspec.json.encode(payload.of_trigger(trigger_name, occasion)).decode()
     about = f"{trigger_name} of {occasion.class_name}"
@@ -88,7 +88,7 @@ class _Taken(NamedTuple):
     attempt: int
     hook_id: int
     url: str | None
-    rests: bool
+    is_paused: bool
 
 
 def deliver(delivery_id: int) -> None:
@@ -104,7 +104,7 @@ def deliver(delivery_id: int) -> None:
         answer = client.post(taken.url, body, signatures.headers(taken.key, body))
         check_received(answer)
     except Unreachable as error:
-        _let_rest(taken.hook_id)
+        _pause(taken.hook_id)
         _failed(taken, str(error))
     except (BadAnswer, Refusal) as error:
         _failed(taken, str(error))
@@ -112,32 +112,32 @@ def deliver(delivery_id: int) -> None:
         _end(taken.id, Delivery.State.DELIVERED, "")
 
 
-# The lock is held for this statement only. A delivery whose hook rests is postponed without
+# The lock is held for this statement only. A delivery of a paused hook is postponed without
 # counting an attempt.
 _TAKE: Final = f"""
 WITH due AS (
     SELECT d.id, h.url, h.rests_until, d.hook_id,
-        -- Longer than that, if the clock was set back.
-        h.rests_until > now() AND h.rests_until <= now() + interval '{_REST} s' AS rests
+        -- A later time means that the clock was set back.
+        h.rests_until > now() AND h.rests_until <= now() + interval '{_REST} s' AS is_paused
     FROM functions_delivery d LEFT JOIN functions_hook h ON h.id = d.hook_id
     WHERE d.id = %(delivery_id)s AND d.state = 'pending' AND d.due_at <= now()
     FOR UPDATE OF d SKIP LOCKED
 )
 UPDATE functions_delivery d SET
-    attempts = d.attempts + (CASE WHEN due.rests THEN 0 ELSE 1 END),
-    due_at = CASE WHEN due.rests THEN due.rests_until
+    attempts = d.attempts + (CASE WHEN due.is_paused THEN 0 ELSE 1 END),
+    due_at = CASE WHEN due.is_paused THEN due.rests_until
         ELSE now() + make_interval(secs => (ARRAY[{", ".join(map(str, (*PAUSES, PAUSES[0])))}])
             [least(d.attempts + 1, {ATTEMPTS})] * %(spread)s::double precision) END
 FROM due WHERE d.id = due.id
 RETURNING d.id, d.key, d.about, d.body, d.attempts, d.hook_id, due.url,
-    COALESCE(due.rests, false)
+    COALESCE(due.is_paused, false)
 """
 
 
 def _take(delivery_id: int) -> _Taken | None:
     values = {"delivery_id": delivery_id, "spread": uniform(1, 1.2)}
     rows = fetch_rows(_Taken, _TAKE, values, prepare=True)
-    if not rows or rows[0].rests:
+    if not rows or rows[0].is_paused:
         return None
     taken = rows[0]
     if taken.attempt > ATTEMPTS:
@@ -167,13 +167,13 @@ def _end(delivery_id: int, state: str, reason: str) -> None:
         pending.update(state=state, last_error=reason, ended_at=Now())
 
 
-def _let_rest(hook_id: int) -> None:
+def _pause(hook_id: int) -> None:
     """Pause a webhook that doesn't respond, so it can't block every worker until its timeout."""
     with orm_queries():
         Hook.objects.filter(pk=hook_id).update(rests_until=Now() + timedelta(seconds=_REST))
 
 
-def again(delivery_ids: list[int]) -> int:
+def redeliver(delivery_ids: list[int]) -> int:
     """Restart these deliveries in any state, and return how many existed."""
     with orm_queries(), transaction.atomic():
         deliveries = Delivery.objects.filter(pk__in=delivery_ids)
@@ -186,7 +186,7 @@ def again(delivery_ids: list[int]) -> int:
     return len(existing)
 
 
-def forget_old() -> int:
+def prune() -> int:
     """Delete deliveries that ended ``WEBHOOK_RETENTION`` days ago and return their number."""
     age = timedelta(days=service_settings.WEBHOOK_RETENTION)
     with orm_queries():

@@ -96,9 +96,7 @@ def checked_url(url: object) -> str:
         raise InvalidHook
     parts = parts_of(url) if len(url) <= LONGEST_URL and url.isascii() else None
     if parts is None or re.search(r"[\s\\]", url) or parts.scheme not in ("https", "http"):
-        raise InvalidHook(
-            "invalid hook declaration: url is no address of https, or has credentials in it"
-        )
+        raise InvalidHook("invalid hook declaration: url must be an https URL without credentials")
     if parts.scheme == "http" and not service_settings.WEBHOOK_ALLOW_PRIVATE:
         raise InvalidHook("invalid hook declaration: url has to begin with https")
     try:

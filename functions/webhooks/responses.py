@@ -15,7 +15,7 @@ from backend.kernel.json_types import Json
 from functions.webhooks.client import Answer
 
 _LONGEST_TEXT: Final = 1000  # characters
-_OUR_OWN: Final = 1  # the code of internal errors, reserved for this service
+_INTERNAL_ERROR_CODE: Final = 1  # the code of internal errors, reserved for this service
 
 
 class BadAnswer(Exception):
@@ -63,7 +63,7 @@ def _refusal(error: object) -> Refusal:
     if isinstance(error, dict):
         code = error.get("code")
         text = error.get("error") or error.get("message")
-    if type(code) is not int or code == _OUR_OWN or abs(code) >= 2**31:
+    if type(code) is not int or code == _INTERNAL_ERROR_CODE or abs(code) >= 2**31:
         code = ScriptFailed.code
     if not isinstance(text, str) or not text:
         text = "The webhook gave no reason."

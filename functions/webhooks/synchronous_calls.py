@@ -110,7 +110,7 @@ def _change(answer: dict[str, Json], occasion: Occasion) -> None:
 
 def _object(item: Json) -> dict[str, Json]:
     if not isinstance(item, dict):
-        raise ScriptFailed("The webhook's answer has something among the objects that is none.")
+        raise ScriptFailed("The webhook's answer objects must contain only objects.")
     return {name: value for name, value in item.items() if name not in ("__type", "className")}
 
 

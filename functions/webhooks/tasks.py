@@ -22,4 +22,4 @@ def deliver_due() -> None:
 @shared_task(name="functions.forget_old_deliveries", ignore_result=True)
 def forget_old_deliveries() -> None:
     """Delete old deliveries that have ended."""
-    deliveries.forget_old()
+    deliveries.prune()

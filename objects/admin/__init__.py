@@ -1,8 +1,8 @@
 """The data browser of the admin: classes, objects, people, files, operations.
 
 Each page decodes a request, calls a service (``objects.service``, ``objects.service.classes``,
-``objects.files.service``) as the staff user's principal, and renders the result. ``frame`` is what
-all of them share.
+``objects.files.service``) as the staff user's principal, and renders the result. All of
+them share ``staff_access``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where events are. ``service`` writes and counts them, ``upkeep`` removes old ones."""
+"""Where events are. ``service`` writes and counts them, ``retention`` removes old ones."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Events of apps: a client key reports them, the master key counts them.
 
-An event is a name, a time and a few texts by which it can be told apart (``dimensions``). Events
-are kept one by one for ``EVENT_RETENTION`` days, ``EVENT_LIMIT`` of them at most (``upkeep``).
+An event is a name, a time and a few texts that classify it (``dimensions``). Events
+are kept one by one for ``EVENT_RETENTION`` days, ``EVENT_LIMIT`` of them at most (``retention``).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Objects as lines of a file: what ``reading`` and ``mapping`` turn back into the same objects."""
+"""Objects as lines of a file, which ``row_files`` and ``row_objects`` read back."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Building learned indexes beside everything that goes on.
+"""Building learned indexes while requests are served.
 
 An index is built CONCURRENTLY, under limits of time, so that no write waits for it. Queries use it
 from the transaction on that marks it as valid, which gives the class a new version. A process that
-is killed leaves an index that ``upkeep.tidy`` drops or puts to use.
+is killed leaves an index that ``schedule.tidy`` drops or puts to use.
 """
 
 from __future__ import annotations

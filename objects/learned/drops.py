@@ -1,7 +1,7 @@
 """Dropping learned indexes: a transaction takes them away from queries, then they are dropped.
 
 Outside of transactions they are dropped CONCURRENTLY, so that no write waits. What can't be dropped
-at once (an old transaction, a process that ended) is dropped by ``upkeep.tidy`` later.
+at once (an old transaction, a process that ended) is dropped by ``schedule.tidy`` later.
 """
 
 from __future__ import annotations

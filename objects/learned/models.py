@@ -1,7 +1,7 @@
 """Models of query costs and of the indexes built because of them.
 
 Neither table has a foreign key to ``objects_class``: its check would wait for transactions that
-change a class. ``registry.drop`` removes the rows of a class, and ``upkeep`` those that are left.
+change a class. ``registry.drop`` removes the rows of a class, and ``schedule`` those that are left.
 """
 
 from __future__ import annotations

@@ -1,12 +1,14 @@
 """Writes in stages: to classes that have rules or triggers.
 
 Each is one transaction, with the object locked from its reading to its writing, so that what rules
-and triggers are shown is what they change. The order is always the same:
+and triggers are shown is what they change. The order is:
 
 - maintenance mode, which refuses all of it;
 - the caller's right to do this at all;
+- the class's rules on the request (``check_request``, and ``prepare`` unless a ``before_save``
+  trigger can change it);
 - triggers before, which may change the write or refuse it;
-- the class's rules, which have the last word;
+- the class's rules on the result, which have the last word;
 - the write itself, and the rules and triggers that belong to it;
 - when all is committed, the triggers after.
 """
@@ -64,8 +66,8 @@ def concerns_deleting(class_name: ClassName) -> bool:
 class _StagedWrite:
     """A write in stages that may be attempted more than once.
 
-    ``attempt`` is called again if a class has changed meanwhile (``definitions``). What takes long
-    or can be proven only once (hashing, providers) is done in the first attempt alone.
+    ``attempt`` is called again if a class has changed meanwhile (``stale_definitions``). What takes
+    long or can be proven only once (hashing, providers) is done in the first attempt alone.
     """
 
     def __init__(self, principal: Principal, class_name: ClassName, change: Change) -> None:

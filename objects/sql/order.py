@@ -1,4 +1,4 @@
-"""The order of a class's rows in SQL: the same as ``matching.sorted_objects`` in memory."""
+"""The order of a class's rows in SQL: the same as ``predicate.sorted_objects`` in memory."""
 
 from __future__ import annotations
 

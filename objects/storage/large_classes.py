@@ -94,7 +94,7 @@ def _has_statistics(table: ClassTable, part: Query) -> bool:
 
 
 def _is_in_text_index(table: ClassTable, part: Query) -> bool:
-    """Return whether the index of texts serves a condition (``text_sql.document_expression``)."""
+    """Return whether the index of texts serves a condition (``full_text_search``)."""
     if not isinstance(part, Text) or part.diacritic_sensitive or part.language != DEFAULT_LANGUAGE:
         return False
     for index in table.schema.indexes.values():

@@ -78,7 +78,7 @@ def create(
 ) -> str:
     """Store a new object and return its time.
 
-    ``is_last`` as for ``database.fetch``. Raises ``DuplicateValue`` or ``StaleClass``.
+    ``is_last`` as for ``statements.fetch``. Raises ``DuplicateValue`` or ``StaleClass``.
     """
     values = _values(table, object_id, fields, acl)
     names = ", ".join(values)

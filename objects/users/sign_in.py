@@ -1,6 +1,6 @@
 """Signing in: by name and password, by another service, by the master key for a user.
 
-All ways pass ``session_gate`` and end in the user's object as its owner sees it, with a new
+All ways pass ``sessions.gate`` and end in the user's object as its owner sees it, with a new
 session's token. Errors don't reveal whether there is such a user (docs/users.md).
 """
 
@@ -168,7 +168,7 @@ def log_in_with_passkey(
     """Sign in a user who is proven by a passkey.
 
     ``is_strong``: the authenticator has verified the user, so no second factor is needed. Call it
-    in a transaction, after ``session_gate.lock``.
+    in a transaction, after ``gate.lock``.
     """
     way = gate.VERIFIED_PASSKEY if is_strong else gate.PASSKEY
     examined = gate.examine(principal, user_id, way, second_factor_token=second_factor_token)

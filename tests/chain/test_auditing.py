@@ -150,10 +150,10 @@ def test_a_provider_that_has_lost_its_logs_takes_nothing_away(node: Node, gem: C
         # Also where the headers' filters say nothing.
         block = node.block(5) | {"logsBloom": "0x" + "0" * 512}
         proxy.on("eth_getBlockByNumber", gives(block))
-        report = examine(network_id, 5, 5, mending=True)
+        report = examine(network_id, 5, 5, repairing=True)
         assert report.unclear == [5]
         proxy.on("eth_getTransactionReceipt", gives(None))
-        assert examine(network_id, 5, 5, mending=True).unclear == [5]
+        assert examine(network_id, 5, 5, repairing=True).unclear == [5]
     assert stored() == on_chain(node)
 
 
@@ -196,7 +196,7 @@ def test_blocks_that_are_not_final_are_compared_by_their_hashes(node: Node, gem:
     not_final_above(network_id, node, 5)
     ContractEvent.objects.filter(block_number=8).delete()
     assert counts(examine(network_id, 0, node.head))["missing"] == 5
-    assert examine(network_id, 0, node.head, mending=True).mended == 5
+    assert examine(network_id, 0, node.head, repairing=True).mended == 5
     assert stored() == on_chain(node)
 
 
@@ -238,7 +238,7 @@ def test_what_is_stored_is_compared_in_parts(
     ContractEvent.objects.filter(block_number=9).delete()
     monkeypatch.setattr(examination, "_MOST", 7)
     observed: list[int] = []
-    report = examine(network_id, 0, node.head, mending=True, progress=observed.append)
+    report = examine(network_id, 0, node.head, repairing=True, progress=observed.append)
     assert (report.events, report.mended) == (50, 5)
     assert len(observed) > 5
     assert stored() == on_chain(node)

@@ -92,7 +92,7 @@ class Adversary:
     def examine(self) -> None:
         # Otherwise the chain or the contracts are about to be indexed again.
         with suppress(NodeFailure, Lost):
-            audits.examine(self.network_id, 0, _EVERYTHING, mending=True)
+            audits.examine(self.network_id, 0, _EVERYTHING, repairing=True)
 
     def harm(self) -> None:
         for item in self.rng.sample([*ContractEvent.objects.filter(canonical=True)], 6):
@@ -131,7 +131,7 @@ def test_in_the_end_everything_is_stored_once(node: Node, seed: int | str) -> No
     assert (report.is_clean, report.events) == (True, len(stored()))
 
     adversary.harm()
-    assert audits.examine(network_id, 0, _EVERYTHING, mending=True).mended == 6
+    assert audits.examine(network_id, 0, _EVERYTHING, repairing=True).mended == 6
     assert stored() == on_chain(node)
     assert audits.examine(network_id, 0, _EVERYTHING).is_clean
     numbers = [*OutboxEntry.objects.order_by("seq").values_list("seq", flat=True)]

@@ -214,7 +214,7 @@ def test_reading_again_fills_in_what_was_stored_without_it(
         assert report.is_clean
         assert (report.undated, report.dated) == (20, 0)
         assert "20 without the time of their block" in describe(report)
-        report = examine(network_id, 0, node.head, mending=True, tell_changes=False)
+        report = examine(network_id, 0, node.head, repairing=True, notify_changes=False)
         assert report.is_clean
         assert (report.undated, report.dated, report.mended) == (0, 20, 0)
         assert "20 have been given it" in describe(report)
@@ -235,10 +235,10 @@ def test_an_audit_fills_it_in_and_notifies_no_client(node: Node, gem: Contract) 
 
 def test_another_time_than_that_of_the_block_is_mended_and_told(node: Node, gem: Contract) -> None:
     network_id = stored_before(node, gem)
-    examine(network_id, 0, node.head, mending=True)
+    examine(network_id, 0, node.head, repairing=True)
     event = ContractEvent.objects.order_by("block_number")[0]
     ContractEvent.objects.filter(pk=event.pk).update(block_timestamp=event.created_at)
-    report = examine(network_id, 0, node.head, mending=True)
+    report = examine(network_id, 0, node.head, repairing=True)
     assert (report.counts["different"], report.mended) == (1, 1)
     check_times(node)
     assert [*OutboxEntry.objects.order_by("seq").values_list("op", flat=True)] == [

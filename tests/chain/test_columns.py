@@ -161,6 +161,11 @@ class Pair(NamedTuple):
     number: int
 
 
+class Counted(NamedTuple):
+    name: str
+    number: int | None
+
+
 PAIR = Columns((Column("name", "text", is_escaped=True), Column("number", "bigint")))
 
 
@@ -171,3 +176,11 @@ def test_lines_of_copy_are_escaped_only_where_it_is_needed() -> None:
     assert [*numbers] == ["1", "2", "3"]
     assert [[*texts] for texts in PAIR.copy_texts([])] == [[], []]
     assert PAIR.parameters([]) == {"name": (), "number": ()}
+
+
+def test_numbers_that_may_be_missing_are_null_in_lines_of_copy() -> None:
+    columns = Columns((PAIR[0], Column("number", "int", is_nullable=True)))
+    assert [[*texts] for texts in columns.copy_texts([Counted("a", 1), Counted("b", None)])] == [
+        ["a", "b"],
+        ["1", r"\N"],
+    ]

@@ -90,7 +90,7 @@ def test_the_receiver_is_called_as_it_says(tmp_path: Path) -> None:
             deliveries.deliver(delivery.id)
         delivery.refresh_from_db()
         assert (delivery.state, delivery.last_error) == ("pending", "not from us")
-        deliveries.again([delivery.id])
+        deliveries.redeliver([delivery.id])
         settings = _with(WEBHOOK_ALLOW_PRIVATE=("127.0.0.0/8",), WEBHOOK_SECRET=SECRET)
         with override_settings(SERVICE=settings):
             deliveries.deliver(delivery.id)

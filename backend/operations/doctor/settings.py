@@ -16,7 +16,7 @@ from backend.kernel.doctor import Finding, check, fail, ok, warn
 from backend.operations.keys.instance import present_keys
 from backend.settings import environment
 from backend.settings.conf import service_settings
-from backend.settings.former_keys import that_count
+from backend.settings.former_keys import unexpired
 
 _SHORT, _VARIETY = 20, 8  # characters, different ones
 _PLACEHOLDERS = ("changeme", "change-me", "example", "insecure", "password", "yourkey", "your-key")
@@ -64,7 +64,7 @@ def keys() -> Iterator[Finding]:
             "When every process has been restarted: script/manage rotate_keys --finish",
         )
     former = service_settings.FORMER_KEYS
-    over = sorted(former.keys() - that_count(former, time()).keys())
+    over = sorted(former.keys() - unexpired(former, time()).keys())
     if over:
         has_problem = True
         yield warn(

@@ -28,7 +28,7 @@ def present_keys() -> dict[str, str]:
     keys = {name: str(getattr(service_settings, name)) for name in MAKERS if name in DEFAULTS}
     keys["SECRET_KEY"] = settings.SECRET_KEY
     keys[FALLBACKS] = ",".join(settings.SECRET_KEY_FALLBACKS)
-    keys[FORMER] = former_keys.written(service_settings.FORMER_KEYS)
+    keys[FORMER] = former_keys.format_keys(service_settings.FORMER_KEYS)
     return {name: value for name, value in keys.items() if value}
 
 

@@ -82,11 +82,11 @@ def rotate(names: Sequence[str], grace: timedelta | None = None) -> Rotated:
 
 def _former(now: Mapping[str, str], names: Mapping[str, str], grace: timedelta) -> str:
     until = (datetime.now(UTC) + grace).timestamp()
-    counting = former_keys.that_count(service_settings.FORMER_KEYS, time())
+    counting = former_keys.unexpired(service_settings.FORMER_KEYS, time())
     for name in names:
         if name in now:
             counting.setdefault(name, []).append((now[name], until))
-    return former_keys.written(counting)
+    return former_keys.format_keys(counting)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ def _secret_key(name: str, default: str) -> str:
 
 def _former_keys(name: str, default: Former) -> Former:
     try:
-        return former_keys.read(environment.words(name))
+        return former_keys.parse(environment.words(name))
     except ValueError as error:
         raise BadSetting(f"{name}{error}.") from None
 

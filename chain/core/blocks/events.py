@@ -19,24 +19,25 @@ class EventRow(msgspec.Struct, frozen=True, gc=False):
     """A log of a registered contract, decoded.
 
     ``args`` is JSON text. An event that no ABI explains has no ``event_name``, and its ``args`` are
-    those of ``decoding.raw_args``. ``ordinal`` counts the logs of the contract within the
-    transaction, from 0 on: together with the hash it stays the same when the transaction comes
-    again in another block. Network, block and index in the block are the row's identity. The
+    those of ``abi.logs.raw_args``. ``ordinal`` counts the logs of the contract within the
+    transaction, from 0 on: together with the transaction hash it stays the same when the
+    transaction comes again in another block. ``block_number``, ``block_hash`` and ``log_index``
+    identify the row within its network. The
     contract's name isn't compared: it is the one that the contract had when its event was stored.
     ``block_timestamp`` is the time of the block as clients read it, None if it isn't known.
     """
 
     contract_name: Annotated[
-        str, column("text", "String", is_escaped=True, is_compared=False, absent="''")
+        str, column("text", "String", is_escaped=True, is_compared=False, null_default="''")
     ]
     event_name: Annotated[str | None, column("text", "String", is_escaped=True)]
-    address: Annotated[str, column("text", "String", absent="''")]
-    transaction_hash: Annotated[str, column("text", "String", absent="''")]
+    address: Annotated[str, column("text", "String", null_default="''")]
+    transaction_hash: Annotated[str, column("text", "String", null_default="''")]
     block_number: Annotated[int, column("bigint", "Number", is_identity=True)]
     block_hash: Annotated[str, column("text", "String", is_identity=True)]
     log_index: Annotated[int, column("bigint", "Number", is_identity=True)]
-    transaction_index: Annotated[int, column("bigint", "Number", absent="-1")]
-    ordinal: Annotated[int, column("bigint", absent="0")]
+    transaction_index: Annotated[int, column("bigint", "Number", null_default="-1")]
+    ordinal: Annotated[int, column("bigint", null_default="0")]
     args: Annotated[str, column("jsonb", "Object", is_escaped=True)]
     block_timestamp: Annotated[str | None, column("timestamptz", "Date", keeps_known=True)] = None
 

@@ -215,7 +215,7 @@ _CHANGED: Final = "The network has moved on meanwhile; look again."
 
 def _halted_position(network_id: int) -> Position:
     """The position of a halted network. Raises ``CannotResume`` for any other network, so that no
-    command for halts can discard a healthy index. ``position.lock`` repeats the check."""
+    command for halts can discard a healthy index. ``cursor.lock`` repeats the check."""
     at = cursors.read(network_id)
     if at is None or at.number is None:
         raise CannotResume(_not_read(network_id))

@@ -82,7 +82,9 @@ def audit(network_id: int) -> Findings | None:
 
 
 def _compared(network_id: int, first: int, last: int, **more: Any) -> Findings:
-    return examine(network_id, first, last, mending=True, keeps_blocks=True, seconds=SLICE, **more)
+    return examine(
+        network_id, first, last, repairing=True, keeps_blocks=True, seconds=SLICE, **more
+    )
 
 
 def _since(cursor: Cursor, audited: int, findings: Findings) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from chain.core.blocks import consistency
 from chain.core.blocks.differences import (
     Difference,
     Identity,
+    compare,
     differ_in_transaction_alone,
     identity_of,
 )
@@ -38,10 +39,9 @@ from chain.indexing.repair.findings import Findings
 from chain.indexing.repair.repairs import (
     StoredEvent,
     Truth,
-    date,
-    difference,
-    last_of_some,
-    mend,
+    fill_block_timestamps,
+    last_block_within,
+    repair,
     stored_events,
 )
 from chain.indexing.storage import block_rows
@@ -58,20 +58,20 @@ def examine(
     last: int,
     *,
     addresses: Collection[str] | None = None,
-    mending: bool = False,
+    repairing: bool = False,
     probes: int = 0,
     by_receipts: bool = False,
     keeps_blocks: bool = False,
-    tell_changes: bool = True,
+    notify_changes: bool = True,
     seconds: float | None = None,
     progress: Callable[[int], object] = lambda reached: None,
 ) -> Findings:
     """Compare these blocks, as far as they have been read for contracts that are listened to (or
-    for ``addresses`` among them), and mend them if ``mending``.
+    for ``addresses`` among them), and mend them if ``repairing``.
 
     Of the blocks with events, ``probes`` are compared by their receipts as well, drawn by chance;
     with ``by_receipts`` every block that may have events is. With ``keeps_blocks`` a block with
-    another hash than is stored changes nothing, and isn't clear. ``tell_changes`` says whether
+    another hash than is stored changes nothing, and isn't clear. ``notify_changes`` says whether
     subscribers are notified of corrected events. ``progress`` is called after each step with the
     last compared block; after ``seconds`` the comparison ends where it is. Raises ``NodeFailure``,
     and ``Lost`` when the contracts change meanwhile.
@@ -100,7 +100,7 @@ def examine(
             keeps_blocks=keeps_blocks,
         )
         examiners.append(examiner)
-        for reached in examiner.run(piece, mending, tell_changes):
+        for reached in examiner.run(piece, repairing, notify_changes):
             findings.reached = reached
             progress(reached)
             if end is not None and monotonic() > end:
@@ -110,11 +110,13 @@ def examine(
         break
     else:
         findings.reached = last
-    _probe(examiners, probes, mending, tell_changes)
+    _probe(examiners, probes, repairing, notify_changes)
     return findings
 
 
-def _probe(examiners: Sequence[_Examiner], count: int, mending: bool, tell_changes: bool) -> None:
+def _probe(
+    examiners: Sequence[_Examiner], count: int, repairing: bool, notify_changes: bool
+) -> None:
     """Look closely at so many of the blocks with events that were compared, drawn by chance."""
     heights = [(height, each) for each in examiners for height in sorted(each.with_events)]
     drawn = random.sample(heights, min(count, len(heights)))
@@ -122,7 +124,7 @@ def _probe(examiners: Sequence[_Examiner], count: int, mending: bool, tell_chang
         chosen = sorted(height for height, each in drawn if each is examiner)
         for at in range(0, len(chosen), _AT_ONCE):
             some = chosen[at : at + _AT_ONCE]
-            examiner.look_closely(some, mending, tell_changes, is_probe=True)
+            examiner.look_closely(some, repairing, notify_changes, is_probe=True)
 
 
 def final_height(cursor: Cursor) -> int:
@@ -159,7 +161,7 @@ class _Examiner:
         self.with_events: set[int] = set()
         self._anchor = block_rows.highest(network_id, final)
 
-    def run(self, piece: Span, mending: bool, tell_changes: bool) -> Iterator[int]:
+    def run(self, piece: Span, repairing: bool, notify_changes: bool) -> Iterator[int]:
         """Compare the blocks, yielding the last compared one after each step."""
         position, last = piece
         if not self._chosen.wanted.addresses:
@@ -181,7 +183,7 @@ class _Examiner:
                 self._width = max(1, self._width // 2)
                 continue
             self._width = min(verification.WIDTH, 2 * self._width)
-            most = last_of_some(self._network_id, position, reached, _MOST)
+            most = last_block_within(self._network_id, position, reached, _MOST)
             if most < reached:
                 # A provider that gives no logs mustn't have us load all that is stored.
                 reached = most
@@ -191,17 +193,17 @@ class _Examiner:
             stored = stored_events(self._network_id, blocks, self._addresses)
             self.with_events.update(row.block_number for row in rows)
             self.with_events.update(event.block_number for event in stored)
-            differences = difference(stored, rows)
+            differences = compare(stored, rows)
             dated = (
-                date(self._network_id, differences.undated)
-                if mending and differences.undated
+                fill_block_timestamps(self._network_id, differences.undated)
+                if repairing and differences.undated
                 else 0
             )
             self._findings.dated += dated
             self._findings.undated += max(0, len(differences.undated) - dated)
             heights = differences.blocks()
             for at in range(0, len(heights), _AT_ONCE):
-                self.look_closely(heights[at : at + _AT_ONCE], mending, tell_changes)
+                self.look_closely(heights[at : at + _AT_ONCE], repairing, notify_changes)
             yield reached
             position = reached + 1
 
@@ -242,7 +244,7 @@ class _Examiner:
         return rpc.attempt(self._network_id, step), last
 
     def look_closely(
-        self, heights: list[int], mending: bool, tell_changes: bool, *, is_probe: bool = False
+        self, heights: list[int], repairing: bool, notify_changes: bool, *, is_probe: bool = False
     ) -> None:
         """Read these blocks by their hashes and receipts, and mend what then still differs. Only a
         contradiction in a probe, which nothing gave a reason for, queues a recheck."""
@@ -261,7 +263,7 @@ class _Examiner:
             rows = self._chosen.read(logs, read_block_times(node, logs, headers).by_hash)
             all_stored.clear()
             all_stored.update(stored_events(self._network_id, heights))
-            differences = self._own(difference(all_stored, rows), all_stored)
+            differences = self._own(compare(all_stored, rows), all_stored)
             gone, doubtful = self._superfluous(node, differences, set(hashes), all_stored)
             unproved = self._unproved(node, headers, logs, differences, all_stored)
             unclear = sorted({*unclear, *doubtful, *unproved})
@@ -281,20 +283,20 @@ class _Examiner:
             for identity, row in all_stored.items()
             if identity.block_number in truth.hashes
         }
-        differences = self._own(difference(stored, truth.rows), stored)
+        differences = self._own(compare(stored, truth.rows), stored)
         self._findings.unclear += unclear
         self._findings.note(
             differences,
             truth.superfluous,
             lambda identity: stored[identity].transaction_hash,
         )
-        if mending and differences:
-            self._findings.mended += mend(
+        if repairing and differences:
+            self._findings.mended += repair(
                 self._network_id,
                 truth,
                 self._chosen.version,
                 self._final,
-                tell_changes=tell_changes,
+                notify_changes=notify_changes,
             )
 
     def _headers(self, node: Node, heights: Sequence[int]) -> list[Header]:

@@ -22,5 +22,5 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="as JSON, for scripts")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        findings = run(self, options, mending=True, tell_changes=False)
+        findings = run(self, options, repairing=True, notify_changes=False)
         report(self, options, findings)

@@ -90,7 +90,7 @@ def _unlock(request: HttpRequest, principal: Principal, user_id: str) -> str:
 
 def _send_reset(request: HttpRequest, principal: Principal, user_id: str) -> str:
     delivery.send_password_reset(user_id)
-    return "A letter with a link for a new password is on its way."
+    return "An email with a link for a new password was queued."
 
 
 def _set_password(request: HttpRequest, principal: Principal, user_id: str) -> str:

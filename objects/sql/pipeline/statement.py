@@ -1,7 +1,7 @@
 """The aggregation pipeline as one SQL statement, tested against ``tests.oracles.pipelines``.
 
 ``$match``, ``$sort``, ``$limit`` and ``$skip`` at the beginning work on the class's own rows and
-are as fast as a find. Of what a client wrote nothing is in the text.
+are as fast as a find. Client values are always parameters.
 """
 
 from __future__ import annotations

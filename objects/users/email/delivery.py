@@ -66,7 +66,7 @@ def send_password_reset(user_id: str) -> None:
     """
     maintenance.check()
     if recipients.reached_by(tokens.RESET, user_id=user_id) is None:
-        raise EmailNotFound("This user has no address that a letter could go to.")
+        raise EmailNotFound("This user has no email address.")
     transaction.on_commit(lambda: _start(tokens.RESET, user_id=user_id))
 
 
@@ -97,7 +97,7 @@ def _start(purpose: str, **whose: Any) -> None:
 
 
 def _start_quietly(user_id: str) -> None:
-    """The user is stored already and can ask for another letter."""
+    """The user is stored already and can request another email."""
     try:
         _start(tokens.VERIFY, user_id=user_id)
     except ServiceUnavailable:

@@ -1,4 +1,4 @@
-"""The letters that carry tokens, written from templates and given to Django's mail backend.
+"""The emails with tokens, rendered from templates and given to Django's mail backend.
 
 Templates are ``users/mail/KIND_subject.txt``, ``KIND.txt`` and ``KIND.html``; a deployment may put
 its own into ``TEMPLATES_DIR``. Nothing in them comes from the client that requested the email: a
@@ -26,7 +26,7 @@ _HEADERS = {"Auto-Submitted": "auto-generated", "X-Auto-Response-Suppress": "All
 
 
 def is_one_mailbox(address: str) -> bool:
-    """Whether a letter to this address can only reach one mailbox."""
+    """Whether an email to this address can only reach one mailbox."""
     return _MAILBOX.match(address) is not None
 
 
@@ -43,11 +43,11 @@ def send(purpose: str, address: str, token: str) -> None:
     def written(ending: str) -> str:
         return render_to_string(f"users/mail/{kind}{ending}", context)
 
-    letter = EmailMultiAlternatives(
+    message = EmailMultiAlternatives(
         " ".join(written("_subject.txt").split()), written(".txt"), to=[address], headers=_HEADERS
     )
-    letter.attach_alternative(written(".html"), "text/html")
-    letter.send()
+    message.attach_alternative(written(".html"), "text/html")
+    message.send()
 
 
 def link(page: str, token: str) -> str:

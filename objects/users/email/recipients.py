@@ -1,4 +1,4 @@
-"""Finding the account that a letter is meant for."""
+"""Find the account for which an email is requested."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from objects.users.names import account_keys
 
 @dataclass(frozen=True)
 class Reached:
-    """An account, and the address that letters to it go to."""
+    """An account, and the address of its emails."""
 
     user_id: str
     address: str

@@ -1,7 +1,7 @@
 """The task that sends emails with links.
 
-Tokens never pass the broker: the worker makes a token when it writes the letter. Who asks for one
-learns nothing either, because looking for the account happens here as well. A letter that can't be
+Tokens never pass the broker: the worker makes a token when it writes the email. The requester
+learns nothing either, because the account is looked up here as well. An email that can't be
 sent is tried again for about three hours, with a new token each time; the last one counts.
 """
 
@@ -75,7 +75,7 @@ def _is_refused(user_id: str) -> bool:
 
 
 def _failure(address: str, purpose: str, token: str) -> str | None:
-    """Send the letter; what kind of error kept it from being sent.
+    """Send the email; return the kind of error that prevented it.
 
     The error isn't passed on, since Celery would log its text and its trace.
     """

@@ -1,4 +1,4 @@
-"""Create sessions for callers that ``session_gate`` has admitted. Only that module imports this."""
+"""Create sessions for callers that ``gate`` has admitted. Only that module imports this."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from objects.users.sessions.tokens import created_with, expiry, new_token, token
 
 @dataclass(frozen=True, slots=True)
 class SessionPermit:
-    """Proof that a caller has passed ``session_gate``, which alone creates it."""
+    """Proof that a caller has passed ``gate``, which alone creates it."""
 
     user_id: str
     action: str

@@ -57,7 +57,7 @@ class Way:
     checks_lock: bool = False
     checks_address: bool = False
     needs_address: bool = False
-    checks_password_age: bool = False
+    checks_password: bool = False
     asks_second_factor: bool = False
     runs_triggers: bool = False
 
@@ -68,7 +68,7 @@ PASSWORD: Final = Way(
     "login",
     checks_address=True,
     needs_address=True,
-    checks_password_age=True,
+    checks_password=True,
     asks_second_factor=True,
     runs_triggers=True,
 )
@@ -163,7 +163,7 @@ def _check_account(
         raise ObjectNotFound(WRONG)
     if way.checks_lock:
         passwords.check_not_locked(account.user_id)
-    if way.checks_password_age and account.password_changed_at is not None:
+    if way.checks_password and account.password_changed_at is not None:
         passwords.check_age(datetime.fromisoformat(account.password_changed_at))
     if not ignores_address and _awaits_verification(account, way):
         raise EmailNotFound("User email is not verified.")
@@ -194,9 +194,10 @@ def check_second_factor(user_id: str, token: Json) -> None:
 def enter(examined: Examined, provider: str | None = None) -> str:
     """Create the session of an examined caller; return its token.
 
-    ``provider`` is stored in ``createdWith``. Raises ``ObjectNotFound`` if the account was closed,
-    deleted or given another password since ``examine``, ``OperationForbidden`` for the read-only
-    master key, and the error of a ``beforeLogin`` trigger that refuses.
+    ``provider`` is stored in ``createdWith``. Raises ``ObjectNotFound`` if the account was closed
+    or deleted since ``examine`` or, for a sign-in by password, given another one;
+    ``OperationForbidden`` for the read-only master key; and the error of a ``beforeLogin`` trigger
+    that refuses.
     """
     principal, user_id = examined.principal, examined.account.user_id
     with transaction.atomic():
@@ -244,7 +245,7 @@ def _admit(examined: Examined, provider: str | None) -> SessionPermit:
     lock(before.user_id)
     account = _account(before.user_id)
     # A password change since ``examine`` has ended all sessions, so this one must not start.
-    if way.checks_password_age and account.password_changed_at != before.password_changed_at:
+    if way.checks_password and account.password_changed_at != before.password_changed_at:
         raise ObjectNotFound(WRONG)
     if way.checks_closed and account.is_closed and not principal.is_master:
         raise ObjectNotFound(WRONG)

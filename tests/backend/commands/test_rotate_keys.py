@@ -200,7 +200,7 @@ def test_a_setting_that_can_t_be_read_is_named_without_the_key(text):
     from backend.settings import former_keys
 
     with pytest.raises(ValueError, match=r"\[0\] must") as refused:
-        former_keys.read([text])
+        former_keys.parse([text])
     assert "old" not in str(refused.value)
 
 
@@ -208,4 +208,4 @@ def test_the_setting_is_written_as_it_is_read():
     from backend.settings import former_keys
 
     text = "MASTER_KEY=a=b@c@2026-12-24T00:00:00Z,REST_API_KEY=d@2026-12-24T01:02:03Z"
-    assert former_keys.written(former_keys.read(text.split(","))) == text
+    assert former_keys.format_keys(former_keys.parse(text.split(","))) == text

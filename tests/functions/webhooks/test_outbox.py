@@ -133,7 +133,7 @@ def test_it_is_given_up_in_the_end_and_kept(receiver: Receiver) -> None:
     assert dead.last_error == "it answered with status 404"
     assert len(receiver.received) == deliveries.ATTEMPTS
     receiver.on("/", {"success": 1})
-    assert deliveries.again([dead.id]) == 1
+    assert deliveries.redeliver([dead.id]) == 1
     deliver_all()
     assert Delivery.objects.get().state == "delivered"
     assert receiver.received[-1].headers["webhook-id"] == dead.key
@@ -231,9 +231,9 @@ def test_old_deliveries_are_removed(receiver: Receiver) -> None:
     deliver_all()
     master.make("Game")
     pass_time(6 * 86_400)
-    assert deliveries.forget_old() == 0
+    assert deliveries.prune() == 0
     pass_time(2 * 86_400)
-    assert deliveries.forget_old() == 1
+    assert deliveries.prune() == 1
     assert [row.state for row in Delivery.objects.all()] == ["pending"]
 
 

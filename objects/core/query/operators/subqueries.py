@@ -26,8 +26,7 @@ from objects.core.values import equal, is_pointer, normalise, pointer
 
 MAX_SUBQUERY_SKIP: Final = 2**31 - 1
 
-# What SDKs put into a query in addition to its where; these keys, except limit, skip and order,
-# can't change which objects it finds.
+# The keys that SDKs send. Only className, where, limit, skip and order affect the result.
 _SUBQUERY_KEYS: Final = frozenset(
     {
         "className",
@@ -206,5 +205,5 @@ def _amount(value: object, place: str, most: int) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
-        raise InvalidQuery(f"{place}: expected a whole number from 0 on")
+        raise InvalidQuery(f"{place}: expected a whole number from 0 to {most}")
     return value
