@@ -19,6 +19,7 @@ import hmac
 import time
 from collections.abc import Mapping
 from datetime import timedelta
+from typing import Final
 
 from cryptography.fernet import InvalidToken
 from django.db import transaction
@@ -47,7 +48,7 @@ _RECOVERY_CODES = 2
 _RECOVERY_LENGTH = 30
 _MOST_GUESSES = 10
 _GUESSES_COUNT_FOR = timedelta(hours=1)
-PURPOSE = "objects.users.accounts.second_factor"
+PURPOSE: Final = "objects.users.second_factor"  # names the key of stored secrets: never changes
 ENABLED: Mapping[str, Json] = {"status": "enabled"}
 _DISABLED: Mapping[str, Json] = {"status": "disabled"}
 

@@ -10,7 +10,7 @@ import redis
 from django.contrib.auth.models import User
 from django.test import Client
 
-import backend.limits
+import backend.limits.decisions
 from backend.kernel.principal import MASTER
 from backend.limits import state
 from backend.logs import setup, store
@@ -147,7 +147,7 @@ def limited(settings):
     settings.SERVICE = {**settings.SERVICE, "RATE_LIMITS": RULES}
     with redis.Redis.from_url(settings.REDIS_URL) as server:
         server.delete("limits:", *server.keys("limit*"))
-        backend.limits._names.cache_clear()
+        backend.limits.decisions._names.cache_clear()
         yield server
         server.delete("limits:", *server.keys("limit*"))
 

@@ -1,0 +1,35 @@
+"""Secrets that an earlier version has encrypted can be read: the names of keys never change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from backend.kernel.encryption import cipher
+from chain.purposes import PROVIDER, WALLET
+from objects import reencryption
+from objects.idempotency import replays
+from objects.users.accounts import second_factor
+
+SECRET_KEY = "a key that never changes"
+STORED = {
+    second_factor.PURPOSE: "gAAAAABrB6kQ_0mdvKCsrsaiT3MDFTXUrQ7enOXbhBcSFWT81atolAIDonzjB7KdX6eYP2a_"
+    "WZ06OLY68ljox0EKoyTTwU-4lA==",
+    replays._PURPOSE: "gAAAAABrB6kQkHuOdxaVH4VSdxrrdFzTymIqKyReGOsd8GQHw5HTeombfP6X_RZScpi9EgRkFGeek"
+    "m0MHSVp1HSq7cp0hEukSg==",
+    PROVIDER: "gAAAAABrB6kQeEbtuYD-W8vfokb8vOrQJPXkZy-rQjPhpeb6XUEwr3L2xW8VCPn50KcG8K7TZX9SXNg5iJS2"
+    "fw4N5n60rijIqg==",
+    WALLET: "gAAAAABrB6kQLam7JCXaqAtrEh6BSV25mJs_Yflm1qSYCct90c7OqpYEOoE048y3W4RoJFVf6Gx0BIPHGQCz"
+    "pyKnGlgCIYzOZw==",
+}
+
+
+@pytest.mark.parametrize("purpose", STORED)
+def test_what_an_earlier_version_encrypted_is_read(settings: Any, purpose: str) -> None:
+    settings.SECRET_KEY = SECRET_KEY
+    assert cipher(purpose).decrypt(STORED[purpose]) == b"stored"
+
+
+def test_each_encrypted_column_is_among_them() -> None:
+    assert {column.purpose for column in reencryption._columns} <= STORED.keys()
