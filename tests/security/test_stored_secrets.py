@@ -14,14 +14,22 @@ from objects.users.accounts import second_factor
 
 SECRET_KEY = "a key that never changes"
 STORED = {
-    second_factor.PURPOSE: "gAAAAABrB6kQ_0mdvKCsrsaiT3MDFTXUrQ7enOXbhBcSFWT81atolAIDonzjB7KdX6eYP2a_"
-    "WZ06OLY68ljox0EKoyTTwU-4lA==",
-    replays._PURPOSE: "gAAAAABrB6kQkHuOdxaVH4VSdxrrdFzTymIqKyReGOsd8GQHw5HTeombfP6X_RZScpi9EgRkFGeek"
-    "m0MHSVp1HSq7cp0hEukSg==",
-    PROVIDER: "gAAAAABrB6kQeEbtuYD-W8vfokb8vOrQJPXkZy-rQjPhpeb6XUEwr3L2xW8VCPn50KcG8K7TZX9SXNg5iJS2"
-    "fw4N5n60rijIqg==",
-    WALLET: "gAAAAABrB6kQLam7JCXaqAtrEh6BSV25mJs_Yflm1qSYCct90c7OqpYEOoE048y3W4RoJFVf6Gx0BIPHGQCz"
-    "pyKnGlgCIYzOZw==",
+    second_factor.PURPOSE: (
+        "gAAAAABrB6kQ_0mdvKCsrsaiT3MDFTXUrQ7enOXbhBcSFWT81atolAIDonzj"
+        "B7KdX6eYP2a_WZ06OLY68ljox0EKoyTTwU-4lA=="
+    ),
+    replays._PURPOSE: (
+        "gAAAAABrB6kQkHuOdxaVH4VSdxrrdFzTymIqKyReGOsd8GQHw5HTeombfP6X"
+        "_RZScpi9EgRkFGeekm0MHSVp1HSq7cp0hEukSg=="
+    ),
+    PROVIDER: (
+        "gAAAAABrB6kQeEbtuYD-W8vfokb8vOrQJPXkZy-rQjPhpeb6XUEwr3L2xW8V"
+        "CPn50KcG8K7TZX9SXNg5iJS2fw4N5n60rijIqg=="
+    ),
+    WALLET: (
+        "gAAAAABrB6kQLam7JCXaqAtrEh6BSV25mJs_Yflm1qSYCct90c7OqpYEOoE0"
+        "48y3W4RoJFVf6Gx0BIPHGQCzpyKnGlgCIYzOZw=="
+    ),
 }
 
 
