@@ -73,8 +73,8 @@ def provider_names() -> Iterator[Finding]:
         yield ok("all can be reached")
 
 
-@check("followed chains", needs=_NEEDS)
-def followed_chains() -> Iterator[Finding]:
+@check("indexed networks", needs=_NEEDS)
+def indexed_networks() -> Iterator[Finding]:
     """Whether reading has stopped anywhere, and how far each network is behind."""
     # What a removed network has left isn't synced.
     there = Blockchain.objects.filter(network_id__isnull=False).values("network_id")

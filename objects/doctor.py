@@ -192,7 +192,7 @@ def passkeys() -> Iterator[Finding]:
     wrong = relying_party.problems()
     chosen = service_settings.WEBAUTHN_RP_ID or service_settings.WEBAUTHN_ORIGINS
     if not wrong:
-        yield ok(f"of {domain}, asked for at {', '.join(relying_party.origins())}")
+        yield ok(f"of {domain}, used at {', '.join(relying_party.origins())}")
     elif chosen or Passkey.objects.exists():
         yield warn(
             f"Passkeys can't be used: {'; '.join(wrong)}.",

@@ -1,6 +1,6 @@
 """Errors, with their codes and HTTP statuses.
 
-Every answer that is not a success is ``{"code": int, "error": str}``. The code and the HTTP
+Every response to a failed request is ``{"code": int, "error": str}``. The code and the HTTP
 status are fixed by the class of the error; the numbers are those that the Parse SDKs know,
 260 to 262 are the service's own for credentials (docs/rest.md).
 

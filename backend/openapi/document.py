@@ -25,7 +25,7 @@ _encode = msgspec.json.Encoder().encode
 # The number of documents in memory: callers with the same rights get the same one.
 _KEPT = 8
 _DESCRIPTION = """\
-Objects in classes, users and roles, files, and server functions. Every answer that is not a success
+Objects in classes, users and roles, files, and server functions. Every response to a failed request
 is an `ErrorAnswer`.
 
 Bodies of objects may hold fields beside those that are listed, where the caller may add fields. Any

@@ -106,7 +106,7 @@ class Operation:
         elif self.requires in _SECURITY:
             result["security"] = _SECURITY[self.requires]
         if self.requires is Requires.MASTER_KEY and not shows_master:
-            result["summary"] = "For the master key"
+            result["summary"] = "Master key only"
             result["responses"] = _errors(*_ALWAYS)
             return result
         result["summary"] = self.summary

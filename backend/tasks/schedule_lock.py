@@ -50,7 +50,7 @@ class ScheduleLock:
                 log.info("waiting for the lock of the schedule, which another process may hold")
                 is_waiting = True
             sleep(_PAUSE)
-        log.info("this process keeps the schedule")
+        log.info("this process runs the schedule")
 
     def _take(self) -> bool:
         try:

@@ -184,7 +184,10 @@ class ScheduleForm(forms.ModelForm):
         " zone after it), or one time (2030-01-01T12:00:00Z).",
     )
     enabled = forms.BooleanField(
-        required=False, initial=True, widget=UnfoldBooleanSwitchWidget, help_text="Off: it waits."
+        required=False,
+        initial=True,
+        widget=UnfoldBooleanSwitchWidget,
+        help_text="Off: the schedule is paused.",
     )
     description = forms.CharField(
         required=False, max_length=1000, widget=UnfoldAdminTextInputWidget

@@ -170,7 +170,7 @@ def test_a_chain_that_was_started_again_and_is_still_short_has_a_remedy(world: N
     assert remedy in status_of(world)
     assert [
         followed_chain
-        for followed_chain in doctor.followed_chains()
+        for followed_chain in doctor.indexed_networks()
         if remedy in (followed_chain.advice or "")
     ]
     with pytest.raises(CommandError, match="not halted"):

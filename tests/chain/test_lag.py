@@ -93,7 +93,7 @@ def text_of(network_id: int) -> str:
 
 def findings() -> list[tuple[str, str]]:
     return [
-        (followed_chain.level, followed_chain.text) for followed_chain in doctor.followed_chains()
+        (followed_chain.level, followed_chain.text) for followed_chain in doctor.indexed_networks()
     ][1:]
 
 

@@ -201,7 +201,7 @@ def test_events_appear_on_the_page_as_they_are_sent(live_server: Any, tmp_path: 
         # In place of the proxy, which has pages and sockets at one address.
         tab.route_web_socket(re.compile("/ws"), lambda item: sockets.append(item))
         tab.goto(PLACE)
-        expect(tab.get_by_text("Connected: what is told appears here.")).to_be_visible()
+        expect(tab.get_by_text("Connected: new events appear here.")).to_be_visible()
         partition = sockets[0].url.partition("/ws")[2]
         connection = realtime.connect(f"/ws{partition}")
         sockets[0].send(connection.recv())

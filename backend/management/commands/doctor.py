@@ -18,8 +18,8 @@ _SHOWN = {"ok": "ok   ", "warn": "WARN ", "fail": "FAIL ", "skipped": "-    "}
 
 class Command(BaseCommand):
     help = (
-        "Look at settings, engines, migrations, disk, clock, processes and more, and say what to "
-        "do. Ends with status 1 if anything fails; warnings are no failure."
+        "Check settings, engines, migrations, disk, clock, processes and more, and name the "
+        "remedies. Ends with status 1 if a check fails; warnings aren't failures."
     )
     requires_system_checks: list[str] = []
 

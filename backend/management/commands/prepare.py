@@ -23,7 +23,7 @@ from objects.definitions.registry import offered_models
 
 
 class Command(BaseCommand):
-    help = "Migrates, keeps the staff groups, makes the first staff user if there is none."
+    help = "Migrate, update the staff groups, and create the first staff user if there is none."
     requires_system_checks = ["settings"]  # those that say what a wrong setting would break later
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -16,7 +16,7 @@ _PAUSE = 0.1  # seconds
 
 class Command(BaseCommand):
     help = (
-        "Replaces all processes of the running script/server by new ones, without a failed request:"
+        "Replace all processes of the running script/server by new ones, without a failed request:"
         " after an update of the code, of modules or of settings in .env. Migrates first. The old"
         " processes finish what they are doing. Other addresses (PORT, LISTEN_HOST, SITE_ADDRESS)"
         " need a restart."

@@ -17,7 +17,7 @@ from backend.settings.areas.processes import Servers
 
 class Command(BaseCommand):
     help = (
-        "Upgrades the embedded database that was made by an older major of PostgreSQL, by"
+        "Upgrade the embedded database of an older major version of PostgreSQL, by"
         " pg_upgrade, while script/server doesn't run. The old one is copied and kept."
     )
     requires_system_checks: list[str] = []

@@ -30,7 +30,7 @@ _SLICE = 5.0
 class Command(BaseCommand):
     help = (
         "Read the past of a network's contracts. Without a range: what has not been read yet, which"
-        " the service also finds by itself. With one: these blocks once more; events that are"
+        " the service also reads on its own. With one: these blocks again; events that are"
         " stored already stay as they are."
     )
 

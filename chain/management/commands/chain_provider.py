@@ -27,7 +27,7 @@ _OPTIONAL: Final = ["socket-url", *(option.removeprefix("--") for option in _LIM
 
 class Command(BaseCommand):
     help = (
-        "Lists, adds, changes and removes the service's own endpoints of networks. Their addresses"
+        "List, add, change and remove the service's own endpoints of networks. Their addresses"
         " may have keys in them: they are kept encrypted and never shown."
     )
 

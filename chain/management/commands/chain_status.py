@@ -13,8 +13,7 @@ from objects.database import maintenance
 
 class Command(BaseCommand):
     help = (
-        "How far each network has been read, how its providers are, what is pending, and what is"
-        " wrong."
+        "The progress of each network, the state of its providers, pending work, and what is wrong."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

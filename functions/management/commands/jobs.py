@@ -16,7 +16,7 @@ from objects.core.values import wire_time
 
 
 class Command(BaseCommand):
-    help = "Lists the registered jobs with their schedules and last runs."
+    help = "List the registered jobs with their schedules and last runs."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--json", action="store_true", help="as JSON, for scripts")

@@ -19,7 +19,7 @@ _POLL = 0.5  # seconds
 
 
 class Command(BaseCommand):
-    help = "Starts a job in the worker for jobs, and says the id of its run."
+    help = "Start a job in the worker for jobs, and print the id of its run."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("name", help="the job; script/manage jobs lists them")

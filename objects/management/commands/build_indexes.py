@@ -19,7 +19,7 @@ from objects.service import classes
 
 
 class Command(BaseCommand):
-    help = "Builds declared indexes that are missing, and drops those that no class declares."
+    help = "Build declared indexes that are missing, and drop those that no class declares."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--check", action="store_true", help="only list them")

@@ -25,12 +25,12 @@ _SIGNS = {"yes": "+", "no": "-", "depends": "?"}
 _ANSWERS = {
     "yes": "Yes, the caller may.",
     "no": "No, the caller may not.",
-    "depends": "The caller may with those objects that meet the conditions marked with ?.",
+    "depends": "The caller may do this with objects that meet the conditions marked with ?.",
 }
 
 
 class Command(BaseCommand):
-    help = "Says why a caller may, or may not, do something with a class or an object."
+    help = "Explain why a caller may, or may not, do something with a class or an object."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("class_name", metavar="CLASS")

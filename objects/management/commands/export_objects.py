@@ -40,7 +40,7 @@ class Command(BaseCommand):
         parser.add_argument("class_name", metavar="CLASS")
         parser.add_argument("file", metavar="FILE", type=Path)
         parser.add_argument("--where", default="{}", metavar="JSON", help="only what satisfies it")
-        parser.add_argument("--format", choices=FORMATS, help="otherwise the file's name tells")
+        parser.add_argument("--format", choices=FORMATS, help="by default, by the file's name")
         parser.add_argument(
             "--batch-size", type=int, default=1000, metavar="OBJECTS", help="read at once"
         )

@@ -43,7 +43,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("class_name", metavar="CLASS")
         parser.add_argument("file", metavar="FILE", type=Path)
-        parser.add_argument("--format", choices=FORMATS, help="otherwise the file's name tells")
+        parser.add_argument("--format", choices=FORMATS, help="by default, by the file's name")
         parser.add_argument(
             "--types",
             action="append",

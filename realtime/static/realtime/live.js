@@ -41,7 +41,7 @@
     );
     socket.onopen = () => {
       pause = 1000;
-      state.textContent = "Connected: what is told appears here.";
+      state.textContent = "Connected: new events appear here.";
     };
     socket.onmessage = ({ data }) => {
       const message = JSON.parse(data);

@@ -44,7 +44,9 @@ def test_the_keys_and_no_one(master):
     assert "Decided by: class permissions" in explained("Note", "create")
     assert "Yes, the caller may." in explained("Note", "create", "--master")
     assert "Decided by: read-only master key" in explained("Note", "create", "--read-only")
-    assert any(line.startswith("The caller may with those") for line in explained("Note", "find"))
+    assert any(
+        line.startswith("The caller may do this with objects") for line in explained("Note", "find")
+    )
 
 
 def test_a_hidden_field_and_who_hides_it(master):

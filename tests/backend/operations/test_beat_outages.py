@@ -23,7 +23,7 @@ from tests.backend.operations.service import PATIENCE, ROOT, plain_environment, 
 from tests.polling import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("beat_outages")]
-KEPT, AWAY = "this process keeps the schedule", "the schedule waits for the database"
+KEPT, AWAY = "this process runs the schedule", "the schedule waits for the database"
 SILENCE = 6.0  # seconds
 KEYS = dict.fromkeys(("APP_ID", "REST_API_KEY", "MASTER_KEY", "SECRET_KEY"), "x" * 20)
 LOCK = 7_316_504_811

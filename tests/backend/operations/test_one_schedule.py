@@ -16,7 +16,7 @@ from tests.other_process import ROOT, database_url
 from tests.polling import until
 
 PATIENCE = 60.0
-KEEPS, WAITS = "this process keeps the schedule", "waiting for the lock of the schedule"
+KEEPS, WAITS = "this process runs the schedule", "waiting for the lock of the schedule"
 
 
 class Beat:

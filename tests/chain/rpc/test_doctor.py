@@ -101,11 +101,11 @@ def test_a_key_in_a_public_endpoint_is_warned_of(field: str, url: str, level: st
 
 
 def test_a_halted_network_is_a_failure() -> None:
-    assert findings(doctor.followed_chains) == [("ok", "none is halted")]
+    assert findings(doctor.indexed_networks) == [("ok", "none is halted")]
     Cursor.objects.create(network_id=5, halted="a reorganisation below what is final")
-    assert findings(doctor.followed_chains) == [("ok", "none is halted")]
+    assert findings(doctor.indexed_networks) == [("ok", "none is halted")]
     network(5)
-    assert findings(doctor.followed_chains) == [
+    assert findings(doctor.indexed_networks) == [
         ("fail", "network 5 is halted: a reorganisation below what is final")
     ]
 
@@ -116,7 +116,7 @@ def test_a_provider_that_contradicted_itself_is_named_for_a_day() -> None:
     Cursor.objects.create(
         network_id=31337, contradictions=5, contradiction="gone: block 7", contradicted_at=when
     )
-    warnings = [text for level, text in findings(doctor.followed_chains) if level == "warn"]
+    warnings = [text for level, text in findings(doctor.indexed_networks) if level == "warn"]
     assert "gone: block 7" in warnings[0]
     Cursor.objects.update(contradicted_at=timezone.now() - timedelta(hours=25))
-    assert "gone: block 7" not in str(findings(doctor.followed_chains))
+    assert "gone: block 7" not in str(findings(doctor.indexed_networks))

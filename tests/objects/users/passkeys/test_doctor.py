@@ -31,7 +31,7 @@ def test_domain_and_origin_are_the_public_addresss(settings, public_url, origin,
 
 
 def test_settings_that_work_are_fine(db, settings):
-    assert findings() == [("ok", "of localhost, asked for at http://localhost:8000")]
+    assert findings() == [("ok", "of localhost, used at http://localhost:8000")]
     origins = ("https://app.example.org", "android:apk-key-hash:x")
     service = {"WEBAUTHN_RP_ID": "example.org", "WEBAUTHN_ORIGINS": origins}
     settings.SERVICE = {**settings.SERVICE, **service}
