@@ -26,8 +26,8 @@ def _empty() -> None:
 
     from backend.limits import decisions
 
-    decisions._floods.cache_clear()
-    decisions._own_floods.cache_clear()
+    decisions._approximate_counter.cache_clear()
+    decisions._process_counter.cache_clear()
     with redis.Redis.from_url(settings.REDIS_URL) as client:
         for key in client.scan_iter("limits:*"):
             client.delete(key)

@@ -39,7 +39,7 @@ _WARN_EVERY = 60.0  # seconds
 log = get_logger("limits")
 
 
-class Claim(NamedTuple):
+class ApproximateClaim(NamedTuple):
     """The ``number`` of requests of one caller under one rule.
 
     ``key`` identifies the caller and the rule in the process's memory, ``who`` the caller in Redis.
@@ -85,7 +85,7 @@ class _Tally:
         self.ask_at = 0.0
 
 
-class Floods:
+class ApproximateCounter:
     """The tallies of one process, shared by its threads.
 
     ``counter`` is None where nothing may wait for Redis, such as an event loop: each process
@@ -116,7 +116,7 @@ class Floods:
     def __len__(self) -> int:
         return len(self._young) + len(self._old)
 
-    def admit(self, claims: Sequence[Claim]) -> Outcome | None:
+    def admit(self, claims: Sequence[ApproximateClaim]) -> Outcome | None:
         """Count a request under all of its rules, or under none if one of them refuses it.
 
         Returns None where a request passes and at least half of each limit remains.
@@ -141,7 +141,7 @@ class Floods:
             return self._scarcest(claims, tallies, now)
         return self._admit_with_call(claims, now)
 
-    def _admit_with_call(self, claims: Sequence[Claim], now: float) -> Outcome | None:
+    def _admit_with_call(self, claims: Sequence[ApproximateClaim], now: float) -> Outcome | None:
         tallies = [self._tally(claim.key) for claim in claims]
         for _ in range(_ATTEMPTS):
             short = self._take(claims, tallies, now)
@@ -165,8 +165,8 @@ class Floods:
             return tally
 
     def _take(
-        self, claims: Sequence[Claim], tallies: Sequence[_Tally], now: float
-    ) -> list[tuple[Claim, _Tally]]:
+        self, claims: Sequence[ApproximateClaim], tallies: Sequence[_Tally], now: float
+    ) -> list[tuple[ApproximateClaim, _Tally]]:
         """Spend all claims and return []; or spend none and return the tallies that are short."""
         with self._lock:
             short = [
@@ -179,7 +179,7 @@ class Floods:
                     tally.left -= claim.number
             return short
 
-    def _refill(self, claim: Claim, tally: _Tally, now: float) -> bool:
+    def _refill(self, claim: ApproximateClaim, tally: _Tally, now: float) -> bool:
         """Reserve requests for a claim; False if the limit is reached."""
         rule, number = claim.rule, claim.number
         with self._lock:
@@ -227,14 +227,14 @@ class Floods:
             self._names.keep([(bucket, claim.who)])
         return enough
 
-    def _note_refusal(self, claim: Claim, now: float) -> None:
+    def _note_refusal(self, claim: ApproximateClaim, now: float) -> None:
         if now < self._warn_at:
             return
         self._warn_at = now + _WARN_EVERY
         scope, name = claim.who[0]
         hint = {"proxy": name} if scope == "ip" and _is_private(name) else {}
         log.warning(
-            "a flood limit refuses requests"
+            "an approximate limit rejects requests"
             + (": if they come through your proxy, list it in TRUSTED_PROXIES" if hint else ""),
             paths=", ".join(claim.rule.paths),
             per=", ".join(claim.rule.per),
@@ -242,7 +242,7 @@ class Floods:
         )
 
     def _scarcest(
-        self, claims: Sequence[Claim], tallies: Sequence[_Tally], now: float
+        self, claims: Sequence[ApproximateClaim], tallies: Sequence[_Tally], now: float
     ) -> Outcome | None:
         outcome: Outcome | None = None
         for claim, tally in zip(claims, tallies, strict=True):

@@ -21,7 +21,7 @@ from backend.kernel.errors import RateLimited, ServiceError, ServiceUnavailable,
 from backend.kernel.networks import client_network
 from backend.kernel.principal import Principal
 from backend.kernel.texts.spelling import check_account_name, name_key
-from backend.limits.approximate_counts import Claim, Floods, Outcome
+from backend.limits.approximate_counts import ApproximateClaim, ApproximateCounter, Outcome
 from backend.limits.book import Book
 from backend.limits.bucket_names import NEARLY, Names, Who
 from backend.limits.exact_counts import PAUSE, Bucket, Count, Counter
@@ -105,15 +105,17 @@ def decide(
 
     ``now`` stands for the clock (seconds since the epoch).
     """
-    verdicts = _decide_floods(_floods(settings.REDIS_URL), requests, together=together)
+    verdicts = _decide_approximate(
+        _approximate_counter(settings.REDIS_URL), requests, together=together
+    )
     if not _has_exact_rules(requests):
         return verdicts
-    claims: list[_Claims] = []
+    claims: list[list[_ExactClaim]] = []
     counted: list[int] = []
     for place, request in enumerate(requests):
         if not verdicts[place].refusal:
-            verdicts[place] = _unreadable(request) or verdicts[place]
-        claims.append([] if verdicts[place].refusal else _claims(request))
+            verdicts[place] = _refuse_invalid_account_name(request) or verdicts[place]
+        claims.append([] if verdicts[place].refusal else _exact_claims(request))
         if claims[place]:
             counted.append(place)
     if not counted or (together and any(verdict.refusal for verdict in verdicts)):
@@ -146,33 +148,36 @@ def decide_here(request: Request) -> Verdict:
 
     For event loops. Other rules are not applied.
     """
-    (verdict,) = _decide_floods(_own_floods(), [request])
+    (verdict,) = _decide_approximate(_process_counter(), [request])
     return verdict
 
 
 def buckets_of(request: Request) -> list[Bucket]:
     """Return the buckets in which a request is counted."""
-    return [claim.bucket for claim in _claims(request, approximate=None)]
+    return [claim.bucket for claim in _exact_claims(request, approximate=None)]
 
 
-def _decide_floods(
-    floods: Floods, requests: Sequence[Request], *, together: bool = False
+def _decide_approximate(
+    counter: ApproximateCounter, requests: Sequence[Request], *, together: bool = False
 ) -> list[Verdict]:
     if len(requests) == 1:
-        outcome = floods.admit(_flood_claims(requests[0]))
-        return [FREE if outcome is None else _flood_verdict(outcome)]
+        outcome = counter.admit(_approximate_claims(requests[0]))
+        return [FREE if outcome is None else _approximate_verdict(outcome)]
     if not together:
-        return [_flood_verdict(floods.admit(_flood_claims(request))) for request in requests]
-    claims: dict[str, Claim] = {}
+        return [
+            _approximate_verdict(counter.admit(_approximate_claims(request)))
+            for request in requests
+        ]
+    claims: dict[str, ApproximateClaim] = {}
     for request in requests:
-        for claim in _flood_claims(request):
+        for claim in _approximate_claims(request):
             former = claims.get(claim.key)
             number = former.number + 1 if former else 1
             claims[claim.key] = claim._replace(number=number)
-    return [_flood_verdict(floods.admit(list(claims.values())))] * len(requests)
+    return [_approximate_verdict(counter.admit(list(claims.values())))] * len(requests)
 
 
-def _flood_verdict(outcome: Outcome | None) -> Verdict:
+def _approximate_verdict(outcome: Outcome | None) -> Verdict:
     if outcome is None:
         return FREE
     rule = outcome.rule
@@ -183,7 +188,7 @@ def _flood_verdict(outcome: Outcome | None) -> Verdict:
     return Verdict(quota, TooManyRequests(quota, rule.message))
 
 
-def _flood_claims(request: Request) -> list[Claim]:
+def _approximate_claims(request: Request) -> list[ApproximateClaim]:
     rules, _, address, principal, _, _ = request
     user_id = None
     is_master = False
@@ -202,12 +207,12 @@ def _flood_claims(request: Request) -> list[Claim]:
             # Without an address all callers would be one: the proxy doesn't send it.
             if address:
                 network = client_network(address)[:_LONGEST_KEY]
-                claims.append(Claim(rule, rule.name + network, 1, (("ip", network),)))
+                claims.append(ApproximateClaim(rule, rule.name + network, 1, (("ip", network),)))
         elif rule.per == _BY_USER and user_id is not None:
-            claims.append(Claim(rule, rule.name + user_id, 1, (("user", user_id),)))
+            claims.append(ApproximateClaim(rule, rule.name + user_id, 1, (("user", user_id),)))
         elif _applies(rule, principal):
             for who in _callers(rule, request):
-                claims.append(Claim(rule, _bucket(rule, who).key, 1, who))
+                claims.append(ApproximateClaim(rule, _bucket(rule, who).key, 1, who))
     return claims
 
 
@@ -216,7 +221,7 @@ _BY_USER = ("user",)
 _LONGEST_KEY = 64  # characters
 
 
-class _Claim(NamedTuple):
+class _ExactClaim(NamedTuple):
     """A bucket in which a request is counted, by which rule, and whose it is."""
 
     rule: Rule
@@ -224,10 +229,7 @@ class _Claim(NamedTuple):
     who: Who
 
 
-_Claims = list[_Claim]
-
-
-def _nearly_full(claims: _Claims, count: Count) -> Iterator[tuple[Bucket, Who]]:
+def _nearly_full(claims: list[_ExactClaim], count: Count) -> Iterator[tuple[Bucket, Who]]:
     for claim, level in zip(claims, count.levels, strict=True):
         if level.remains <= claim.rule.count * (1 - NEARLY):
             yield claim.bucket, claim.who
@@ -242,7 +244,7 @@ def _scarcer(first: Verdict, second: Verdict) -> Verdict:
     return min(first, second, key=lambda verdict: verdict.quota.remaining)  # type: ignore[union-attr]
 
 
-def _verdict(claims: _Claims, count: Count) -> Verdict:
+def _verdict(claims: list[_ExactClaim], count: Count) -> Verdict:
     quotas = [
         (Quota(rule.count, level.remains, -(-level.more // 1000)), rule)
         for (rule, _, _), level in zip(claims, count.levels, strict=True)
@@ -254,11 +256,11 @@ def _verdict(claims: _Claims, count: Count) -> Verdict:
     return Verdict(quota, TooManyRequests(quota, rule.message))
 
 
-def _claims(request: Request, *, approximate: bool | None = False) -> _Claims:
+def _exact_claims(request: Request, *, approximate: bool | None = False) -> list[_ExactClaim]:
     """The buckets in which a request is counted, and by which rule each; with ``approximate`` None
     those of all rules."""
     return [
-        _Claim(rule, _bucket(rule, who), who)
+        _ExactClaim(rule, _bucket(rule, who), who)
         for rule in request.rules
         if rule.approximate is approximate or approximate is None
         if _applies(rule, request.principal)
@@ -310,7 +312,7 @@ def _who(scope: str, request: Request) -> Iterable[tuple[str, str]]:
 _LONGEST_NAME = 1000  # characters
 
 
-def _unreadable(request: Request) -> Verdict | None:
+def _refuse_invalid_account_name(request: Request) -> Verdict | None:
     """The refusal of a request that names an account in a way that no layer accepts.
 
     It is chosen before any bucket: such a spelling must not have a bucket of its own, and nothing
@@ -349,13 +351,13 @@ def _counter(url: str) -> Counter:
 
 
 @lru_cache(maxsize=4)
-def _floods(url: str) -> Floods:
-    return Floods(_counter(url), _bucket, _names(url))
+def _approximate_counter(url: str) -> ApproximateCounter:
+    return ApproximateCounter(_counter(url), _bucket, _names(url))
 
 
 @lru_cache(maxsize=1)
-def _own_floods() -> Floods:
-    return Floods(None, _bucket)
+def _process_counter() -> ApproximateCounter:
+    return ApproximateCounter(None, _bucket)
 
 
 @lru_cache(maxsize=4)

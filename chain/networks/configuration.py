@@ -67,10 +67,10 @@ class Stored:
 
     def __str__(self) -> str:
         parts = [
-            _many(self.events, "event"),
-            _many(self.backfills, "open backfill"),
-            _many(self.contracts, "contract"),
-            f"{_many(self.transactions, 'transaction')} ({self.pending:,} pending)",
+            counted(self.events, "event"),
+            counted(self.backfills, "open backfill"),
+            counted(self.contracts, "contract"),
+            f"{counted(self.transactions, 'transaction')} ({self.pending:,} pending)",
         ]
         read = "nothing read" if self.block is None else f"read up to block {self.block:,}"
         return ", ".join([read, *parts])
@@ -175,5 +175,5 @@ def _locked(network_id: int) -> Blockchain | None:
     return Blockchain.objects.select_for_update().filter(network_id=network_id).first()
 
 
-def _many(number: int, thing: str) -> str:
+def counted(number: int, thing: str) -> str:
     return f"{number:,} {thing}{'' if number == 1 else 's'}"

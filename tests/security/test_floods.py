@@ -11,8 +11,8 @@ from django.conf import settings as django_settings
 
 from backend.kernel.principal import CLIENT, MASTER, READ_ONLY_MASTER, Authority, Principal
 from backend.limits import Request, decide, rules_for
-from backend.limits.approximate_counts import SHARE, Floods
-from backend.limits.decisions import _bucket, _flood_claims
+from backend.limits.approximate_counts import SHARE, ApproximateCounter
+from backend.limits.decisions import _approximate_claims, _bucket
 from backend.limits.exact_counts import Bucket, Counter, Level
 from backend.settings.rate_limits import DEFAULTS, FLOODS, SOCKETS, Rule, read
 from tests import rest
@@ -47,11 +47,11 @@ class Process:
         self.clock = Clock()
         self.rules: tuple[Rule, ...] = read(list(rules))
         counter = Counter(url or django_settings.REDIS_URL, pause=0.0, patience=PATIENCE)
-        self.floods = Floods(counter, _bucket, clock=self.clock, most=most)
+        self.floods = ApproximateCounter(counter, _bucket, clock=self.clock, most=most)
 
     def passes(self, address: str = HERE, principal: Principal = CLIENT) -> bool:
         request = Request(self.rules, "/classes/Game", address, principal)
-        outcome = self.floods.admit(_flood_claims(request))
+        outcome = self.floods.admit(_approximate_claims(request))
         return outcome is None or outcome.passes
 
     def buckets(self) -> int:
@@ -269,7 +269,7 @@ class Unreliable(Counter):
 def test_what_passes_while_redis_does_not_answer_is_counted_afterwards(threads: int):
     process = Process(rule(500))
     counter = Unreliable(django_settings.REDIS_URL, pause=0.0, patience=PATIENCE)
-    process.floods = Floods(counter, _bucket, clock=process.clock)
+    process.floods = ApproximateCounter(counter, _bucket, clock=process.clock)
     passed = sum(at_once([lambda: process.passed(1600 // threads)] * threads))
     other = Process(rule(500))
     assert 500 <= passed <= 500 + (threads > 1) * 500 // SHARE

@@ -8,6 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from chain.networks import status
+from chain.networks.configuration import counted
 from objects.database import maintenance
 
 
@@ -52,7 +53,7 @@ def _described(network: dict[str, Any]) -> list[str]:
         lines.append("  nothing has been read yet")
     else:
         blocks = network["lag"]
-        behind = "lag unknown" if blocks is None else f"{_many(blocks, 'block')} behind"
+        behind = "lag unknown" if blocks is None else f"{counted(blocks, 'block')} behind"
         lines += [
             f"  head        {_number(network['head'])}",
             f"  checkpoint  {_number(network['checkpoint'])}, {behind}",
@@ -73,7 +74,7 @@ def _described(network: dict[str, Any]) -> list[str]:
         what = (
             "everything was reverted, with chain_resume --from-scratch,"
             if above is None
-            else f"{_many(reorganised['depth'], 'block')} above {above:,}"
+            else f"{counted(reorganised['depth'], 'block')} above {above:,}"
         )
         lines.append(f"  last reorganisation  {what} at {reorganised['seenAt']}")
     lines.append(f"  audit       {_audit(network)}")
@@ -98,11 +99,11 @@ def _last_poll(network: dict[str, Any]) -> str:
 def describe_backfill(row: dict[str, Any]) -> str:
     """One line about a backfill."""
     left = row["to"] - row["next"] + 1
-    where = "done" if row["done"] else f"{_many(left, 'block')} left, at {row['next']:,}"
+    where = "done" if row["done"] else f"{counted(left, 'block')} left, at {row['next']:,}"
     trouble = f"; {row['trouble']}" if row["trouble"] else ""
     return (
         f"{row['contract'] or row['address']} {row['from']:,}-{row['to']:,}: {where},"
-        f" {_many(row['events'], 'event')}{trouble}"
+        f" {counted(row['events'], 'event')}{trouble}"
     )
 
 
@@ -131,11 +132,11 @@ def _verification(network: dict[str, Any]) -> list[str]:
     lines = [f"{what}; headers prove {' and '.join(proved) or 'nothing that was seen yet'}"]
     if network["contradictions"]:
         lines.append(
-            f"{_many(network['contradictions'], 'contradiction')}, the last at"
+            f"{counted(network['contradictions'], 'contradiction')}, the last at"
             f" {network['contradictedAt']}: {network['lastContradiction']}"
         )
     if network["mended"]:
-        lines.append(f"{_many(network['mended'], 'event')} corrected by audits")
+        lines.append(f"{counted(network['mended'], 'event')} corrected by audits")
     lines += [f"comparing {row['next']:,} to {row['to']:,} again" for row in network["recheck"]]
     return lines
 
@@ -143,11 +144,11 @@ def _verification(network: dict[str, Any]) -> list[str]:
 def _provider(provider: dict[str, Any]) -> str:
     parts = [f"head {_number(provider['head'])}"]
     if provider["lag"]:
-        parts.append(f"{_many(provider['lag'], 'block')} behind")
+        parts.append(f"{counted(provider['lag'], 'block')} behind")
     if provider["latency"] is not None:
         parts.append(f"{provider['latency']:.0f} ms")
     if provider["failures"]:
-        parts.append(f"{_many(provider['failures'], 'failure')} in a row")
+        parts.append(f"{counted(provider['failures'], 'failure')} in a row")
     if provider["pausedUntil"]:
         parts.append(f"left alone until {provider['pausedUntil']}")
     if provider["trouble"]:
@@ -160,7 +161,3 @@ def _provider(provider: dict[str, Any]) -> str:
 
 def _number(number: int | None) -> str:
     return "unknown" if number is None else f"{number:,}"
-
-
-def _many(number: int, thing: str) -> str:
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
