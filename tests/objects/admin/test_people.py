@@ -235,7 +235,7 @@ def test_a_letter_for_a_new_password(ann, postbox):
     bob = sign_up("bob")
     refused = staff.post(action(bob, "send-reset"))
     assert refused.status_code == 400
-    assert "no address" in refused.text
+    assert "no email address" in refused.text
 
 
 def test_a_second_factor_is_taken_off(ann):
