@@ -110,12 +110,12 @@ def decide(
     )
     if not _has_exact_rules(requests):
         return verdicts
-    claims: list[list[_ExactClaim]] = []
+    claims: list[list[_BucketClaim]] = []
     counted: list[int] = []
     for place, request in enumerate(requests):
         if not verdicts[place].refusal:
             verdicts[place] = _refuse_invalid_account_name(request) or verdicts[place]
-        claims.append([] if verdicts[place].refusal else _exact_claims(request))
+        claims.append([] if verdicts[place].refusal else _bucket_claims(request))
         if claims[place]:
             counted.append(place)
     if not counted or (together and any(verdict.refusal for verdict in verdicts)):
@@ -154,7 +154,7 @@ def decide_here(request: Request) -> Verdict:
 
 def buckets_of(request: Request) -> list[Bucket]:
     """Return the buckets in which a request is counted."""
-    return [claim.bucket for claim in _exact_claims(request, approximate=None)]
+    return [claim.bucket for claim in _bucket_claims(request, approximate=None)]
 
 
 def _decide_approximate(
@@ -221,7 +221,7 @@ _BY_USER = ("user",)
 _LONGEST_KEY = 64  # characters
 
 
-class _ExactClaim(NamedTuple):
+class _BucketClaim(NamedTuple):
     """A bucket in which a request is counted, by which rule, and whose it is."""
 
     rule: Rule
@@ -229,7 +229,7 @@ class _ExactClaim(NamedTuple):
     who: Who
 
 
-def _nearly_full(claims: list[_ExactClaim], count: Count) -> Iterator[tuple[Bucket, Who]]:
+def _nearly_full(claims: list[_BucketClaim], count: Count) -> Iterator[tuple[Bucket, Who]]:
     for claim, level in zip(claims, count.levels, strict=True):
         if level.remains <= claim.rule.count * (1 - NEARLY):
             yield claim.bucket, claim.who
@@ -244,7 +244,7 @@ def _scarcer(first: Verdict, second: Verdict) -> Verdict:
     return min(first, second, key=lambda verdict: verdict.quota.remaining)  # type: ignore[union-attr]
 
 
-def _verdict(claims: list[_ExactClaim], count: Count) -> Verdict:
+def _verdict(claims: list[_BucketClaim], count: Count) -> Verdict:
     quotas = [
         (Quota(rule.count, level.remains, -(-level.more // 1000)), rule)
         for (rule, _, _), level in zip(claims, count.levels, strict=True)
@@ -256,11 +256,11 @@ def _verdict(claims: list[_ExactClaim], count: Count) -> Verdict:
     return Verdict(quota, TooManyRequests(quota, rule.message))
 
 
-def _exact_claims(request: Request, *, approximate: bool | None = False) -> list[_ExactClaim]:
+def _bucket_claims(request: Request, *, approximate: bool | None = False) -> list[_BucketClaim]:
     """The buckets in which a request is counted, and by which rule each; with ``approximate`` None
     those of all rules."""
     return [
-        _ExactClaim(rule, _bucket(rule, who), who)
+        _BucketClaim(rule, _bucket(rule, who), who)
         for rule in request.rules
         if rule.approximate is approximate or approximate is None
         if _applies(rule, request.principal)

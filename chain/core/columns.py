@@ -9,7 +9,7 @@ annotations of its attributes: ``ordinal: Annotated[int, column("bigint")]``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from operator import attrgetter
 from types import NoneType
 from typing import Annotated, Any, Final, NamedTuple, get_args, get_origin, get_type_hints
@@ -71,27 +71,8 @@ class Column(NamedTuple):
 _RESERVED: Final = frozenset({"to"})
 
 
-def column(
-    sql_type: str,
-    api_type: FieldKind | None = None,
-    *,
-    is_identity: bool = False,
-    keeps_known: bool = False,
-    is_escaped: bool = False,
-    is_compared: bool = True,
-    null_default: str = "",
-) -> Column:
-    """Declare the column of an attribute of a row type, whose name it takes (``Columns.of``)."""
-    return Column(
-        "",
-        sql_type,
-        api_type,
-        is_identity=is_identity,
-        keeps_known=keeps_known,
-        is_escaped=is_escaped,
-        is_compared=is_compared,
-        null_default=null_default,
-    )
+column: Final = partial(Column, "")
+"""Declare the column of an attribute of a row type, whose name it takes (``Columns.of``)."""
 
 
 def moment_text(moment: str) -> str:
@@ -103,6 +84,10 @@ def camel_case(name: str) -> str:
     """Return the name of the field that a column holds unless it is declared otherwise."""
     first, *words = name.split("_")
     return first + "".join(word.capitalize() for word in words)
+
+
+def _unchanged(_column: Column, value: str) -> str:
+    return value
 
 
 class Columns(tuple[Column, ...]):
@@ -158,13 +143,16 @@ class Columns(tuple[Column, ...]):
         arrays = ", ".join(f"%({column.name})s::{column.sql_type}[]" for column in self)
         return f"unnest({arrays}) AS {alias} ({self.names})"
 
-    def assignments(self, source: str, target: str) -> str:
-        """``a = source.a, …`` for an update of ``target``."""
+    def assignments(
+        self, source: str, target: str, value_of: Callable[[Column, str], str] = _unchanged
+    ) -> str:
+        """``a = source.a, …`` for an update of ``target``; ``value_of`` converts a value."""
         return ", ".join(
-            f"{column.sql_name} = COALESCE({source}.{column.sql_name}, {target}.{column.sql_name})"
-            if column.keeps_known
-            else f"{column.sql_name} = {source}.{column.sql_name}"
-            for column in self
+            f"{each.sql_name} = COALESCE({value}, {target}.{each.sql_name})"
+            if each.keeps_known
+            else f"{each.sql_name} = {value}"
+            for each in self
+            for value in (value_of(each, f"{source}.{each.sql_name}"),)
         )
 
     def values(self, rows: Sequence[object]) -> Iterator[tuple[Any, ...]]:

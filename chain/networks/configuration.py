@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from backend.kernel.errors import DuplicateValue, ObjectNotFound, OperationForbidden
 from backend.kernel.principal import MASTER
+from backend.kernel.texts.counted import counted
 from backend.logs.setup import get_logger
 from chain.core.transactions.states import PENDING
 from chain.indexing.storage import retention
@@ -173,7 +174,3 @@ def remove(network_id: int, *, keep_data: bool = False, delete_data: bool = Fals
 
 def _locked(network_id: int) -> Blockchain | None:
     return Blockchain.objects.select_for_update().filter(network_id=network_id).first()
-
-
-def counted(number: int, thing: str) -> str:
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"

@@ -278,7 +278,7 @@ def _providers(network_ids: Iterable[int]) -> Iterator[Metric]:
     labels = ("network", "provider")
     yield _gauge(
         "provider_up",
-        "Whether the provider is asked at the moment.",
+        "Whether the provider is used at the moment.",
         labels,
         [(place, provider.paused_until is None) for place, provider in providers],
     )

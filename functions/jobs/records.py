@@ -24,10 +24,10 @@ from objects.core.names import new_object_id
 from objects.database.orm import delete_in_batches, orm_queries
 from objects.database.row_types import select_list
 from objects.database.statements import fetch, fetch_rows, fetch_value
+from objects.sql.rows import NOW
 
 LONGEST_TEXT: Final = 10_000  # characters of a message
 _AT_ONCE: Final = 1000
-_NOW: Final = "date_trunc('milliseconds', statement_timestamp())"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def add(
         " data, job_name, source, status, params, attempt, skipped, exclusive, occasion,"
         " request_id) SELECT %(id)s, t.now, t.now, '{}', '{}', '{}'::jsonb, %(job)s, %(source)s,"
         " 'queued', %(params)s::jsonb, 0, 0, %(exclusive)s::boolean, %(occasion)s, %(request_id)s"
-        f" FROM (SELECT {_NOW} AS now) t ON CONFLICT DO NOTHING RETURNING object_id",
+        f" FROM (SELECT {NOW} AS now) t ON CONFLICT DO NOTHING RETURNING object_id",
         {
             "id": new_object_id(),
             "job": job_name,
@@ -89,7 +89,7 @@ def add_failed(job_name: str, params: Mapping[str, Any], *, source: str, error: 
         " data, job_name, source, status, params, attempt, skipped, exclusive, message, error,"
         " finished_at) SELECT %(id)s, t.now, t.now, '{}', '{}', '{}'::jsonb, %(job)s, %(source)s,"
         " 'failed', %(params)s::jsonb, 0, 0, false, %(error)s, %(error)s, t.now"
-        f" FROM (SELECT {_NOW} AS now) t",
+        f" FROM (SELECT {NOW} AS now) t",
         {
             "id": status_id,
             "job": job_name,
@@ -143,7 +143,7 @@ def claim(status_id: str) -> Run | None:
     rows = fetch_rows(
         _Claimed,
         "UPDATE functions_job_status j SET status = 'running', attempt = attempt + 1,"
-        f" started_at = {_NOW}, heartbeat_at = {_NOW}, updated_at = {_NOW}"
+        f" started_at = {NOW}, heartbeat_at = {NOW}, updated_at = {NOW}"
         " WHERE object_id = %(id)s AND status = 'queued'"
         f" RETURNING {select_list(_Claimed, 'j')}",
         {"id": status_id},

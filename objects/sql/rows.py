@@ -6,7 +6,7 @@ Promoted columns are put together with ``data`` here and taken apart here, nowhe
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -17,6 +17,13 @@ from objects.sql.fragments import literal
 from objects.sql.tables import ClassTable, Column
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode
+NOW: Final = "date_trunc('milliseconds', statement_timestamp())"
+"""SQL for the statement's time, as precise as times of objects."""
+
+
+def touched(row: str) -> str:
+    """Return SQL for the ``updated_at`` of a changed row: it doesn't run back with the clock."""
+    return f"GREATEST({row}.updated_at, {NOW})"
 
 
 def timestamp_text(expression: str) -> str:

@@ -33,9 +33,11 @@ from objects.database.statements import Row, fetch, fetch_values
 from objects.sql.compiler import compile_query
 from objects.sql.fragments import TRUE
 from objects.sql.rows import (
+    NOW,
     object_columns,
     split,
     timestamp_text,
+    touched,
     wire_timestamp,
 )
 from objects.sql.tables import ClassTable
@@ -44,9 +46,7 @@ from objects.storage.conflicts import refusal
 from objects.storage.reads import StaleClass
 from objects.storage.records import Record
 
-_NOW = "date_trunc('milliseconds', statement_timestamp())"
-# An object's time doesn't run backwards when the clock does.
-_TOUCHED = f"GREATEST(t.updated_at, {_NOW})"
+_TOUCHED: Final = touched("t")
 
 
 def _guard() -> str:
@@ -85,7 +85,7 @@ def create(
     slots = ", ".join(_slot(name) for name in values)
     statement = (
         f"INSERT INTO {table.relation} (created_at, updated_at, {names})"
-        f" SELECT {_NOW}, {_NOW}, {slots} WHERE {_guard()}"
+        f" SELECT {NOW}, {NOW}, {slots} WHERE {_guard()}"
         f" RETURNING {timestamp_text('created_at')}"
     )
     params = (*values.values(), table.class_id, table.version)
@@ -182,7 +182,7 @@ def _insert_of(table: ClassTable, names: Iterable[str], *same: str) -> str:
     ]
     return (
         f"INSERT INTO {table.relation} (created_at, updated_at, {', '.join([*same, *names])})"
-        f" SELECT {_NOW}, {_NOW}, {', '.join(values)}"
+        f" SELECT {NOW}, {NOW}, {', '.join(values)}"
         f" FROM unnest({', '.join('%s::text[]' for _ in names)})"
         f" AS v({', '.join(f'c{n}' for n in range(len(names)))}) WHERE {_guard()}"
     )

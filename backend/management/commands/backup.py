@@ -8,6 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.template.defaultfilters import filesizeformat
 
+from backend.kernel.texts.counted import counted
 from backend.operations.backup import archive, creation
 from backend.operations.backup.archive import Manifest
 from backend.operations.backup.problems import BackupError
@@ -71,7 +72,7 @@ class Command(BaseCommand):
 def described(manifest: Manifest) -> str:
     """What an archive has, in a line."""
     rows = sum(manifest.tables.values())
-    files = f"{manifest.files:,} file{'' if manifest.files == 1 else 's'}"
+    files = counted(manifest.files, "file")
     size = filesizeformat(manifest.file_bytes).replace("\xa0", " ")
     keys = "keys" if archive.KEYS in manifest.parts else "no keys"
     return (

@@ -7,9 +7,10 @@ from typing import Any, Final
 
 from chain.core.blocks.events import EventRow
 from chain.core.columns import Column, Columns
-from chain.indexing.storage.events import NOW, outbox_insert
+from chain.indexing.storage.events import outbox_insert
 from chain.models.stored import EVENT
 from objects.database.statements import fetch, fetch_rows, fetch_value, fetch_values
+from objects.sql.rows import touched
 
 
 class StoredEvent(EventRow, frozen=True, gc=False):
@@ -34,19 +35,19 @@ _REMOVED: Final = _TELL_AS.format(outbox_insert("removed", "DESC"))
 _ADDED: Final = _TELL_AS.format(outbox_insert("added", "ASC"))
 _WITHDRAW: Final = f"""
 UPDATE chain_contract_event e
-   SET canonical = false, updated_at = GREATEST(e.updated_at, {NOW})
+   SET canonical = false, updated_at = {touched("e")}
  WHERE object_id = ANY(%(ids)s::text[])
 """
 _CORRECTED: Final = Columns((Column("object_id", "text"), *EVENT.updated))
 _CORRECT: Final = f"""
 UPDATE chain_contract_event e
-   SET {EVENT.updated.assignments("n", "e")}, updated_at = GREATEST(e.updated_at, {NOW})
+   SET {EVENT.updated.assignments("n", "e")}, updated_at = {touched("e")}
   FROM {_CORRECTED.unnest("n")}
  WHERE e.object_id = n.object_id
 """
 _DATE: Final = f"""
 UPDATE chain_contract_event e
-   SET block_timestamp = n.block_timestamp, updated_at = GREATEST(e.updated_at, {NOW})
+   SET block_timestamp = n.block_timestamp, updated_at = {touched("e")}
   FROM unnest(%(numbers)s::bigint[], %(hashes)s::text[], %(times)s::timestamptz[])
        AS n (block_number, block_hash, block_timestamp)
  WHERE e.network_id = %(network)s AND e.block_number = n.block_number

@@ -22,6 +22,7 @@ from chain.models.finality_sql import OF_EVENT
 from chain.models.stored import EVENT
 from objects.core.names import new_object_ids
 from objects.database.statements import fetch_values
+from objects.sql.rows import NOW, touched
 
 _FEW: Final = 200  # rows; from about here on COPY is quicker
 _STAGED: Final = Columns((Column("object_id", "text"), *EVENT.written))
@@ -30,14 +31,13 @@ CREATE TEMPORARY TABLE IF NOT EXISTS chain_event_staging ({_STAGED.definitions})
 ON COMMIT DELETE ROWS
 """
 _GIVEN = _STAGED.unnest("g")  # the same columns, as parameters
-NOW = "date_trunc('milliseconds', statement_timestamp())"
 _INSERT = f"""
 INSERT INTO chain_contract_event AS e (
     {_STAGED.names}, created_at, updated_at, data, network_id, timestamp, canonical)
 SELECT {_STAGED.names}, {NOW}, {NOW}, jsonb_build_object(), %(network)s::bigint::text, {NOW}, true
   FROM {{source}} ORDER BY block_number, log_index, block_hash
     ON CONFLICT (network_id, block_number, log_index, block_hash)
-    DO UPDATE SET canonical = true, updated_at = GREATEST(e.updated_at, {NOW}),
+    DO UPDATE SET canonical = true, updated_at = {touched("e")},
         {EVENT.updated.assignments("EXCLUDED", "e")}
     WHERE NOT e.canonical
 """
@@ -98,7 +98,7 @@ _INSERT_COPIED = _INSERT.format(source="chain_event_staging")
 _REMOVE = f"""
 WITH changed AS (
     UPDATE chain_contract_event AS e
-       SET canonical = false, updated_at = GREATEST(e.updated_at, {NOW})
+       SET canonical = false, updated_at = {touched("e")}
      WHERE e.network_id = %(network)s::bigint::text AND e.block_number > %(above)s AND e.canonical
     RETURNING e.*),
 told AS ({outbox_insert("removed", "DESC")} RETURNING 1)

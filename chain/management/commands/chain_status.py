@@ -7,8 +7,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from backend.kernel.texts.counted import counted
 from chain.networks import status
-from chain.networks.configuration import counted
 from objects.database import maintenance
 
 

@@ -145,18 +145,15 @@ def write_pauses(rows: Iterable[tuple[Followed, int]]) -> None:
     )
 
 
-def _assignment(column: Column) -> str:
-    value = f"v.{column.sql_name}"
+def _stored(column: Column, value: str) -> str:
+    """Convert a value of ``_as_parameter``."""
     if column.sql_type == "timestamptz":
-        value = moment(value)
-    elif column.sql_type == "jsonb":
-        value = f"{value}::jsonb"
-    if column.keeps_known:  # What a transaction is stays known when its block is gone.
-        value = f"COALESCE({value}, t.{column.sql_name})"
-    return f"{column.sql_name} = {value}"
+        return moment(value)
+    return f"{value}::jsonb" if column.sql_type == "jsonb" else value
 
 
-_ASSIGNMENTS: Final = ", ".join(map(_assignment, _FOUND))
+# What a transaction is stays known when its block is gone.
+_ASSIGNMENTS: Final = _FOUND.assignments("v", "t", _stored)
 
 
 def write(rows: Sequence[tuple[Followed, Record]], *, unless_changed: bool = False) -> int:

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 from chain.core.transactions.sightings import Sighting
 from objects.core.names import new_object_id
 from objects.database.statements import fetch, fetch_rows, fetch_value, fetch_values
+from objects.sql.rows import NOW
 
 _UNKNOWN: Final = (
     "hash = %(hash)s AND network_id <> %(network)s AND status IN ('pending', 'stalled')"
@@ -30,7 +31,7 @@ def insert(network_id: int, tx_hash: str, sighting: Sighting) -> Started:
         ' nonce, from_address, "to")'
         " SELECT %(id)s, now.ms, now.ms, '{}', %(hash)s, %(network)s, 'pending', 0, now.ms, 0, 0,"
         " %(nonce)s::numeric, %(from)s, %(to)s"
-        " FROM (SELECT date_trunc('milliseconds', statement_timestamp()) AS ms) now"
+        f" FROM (SELECT {NOW} AS ms) now"
         " ON CONFLICT (hash) DO NOTHING RETURNING object_id)"
         " SELECT object_id, true FROM new UNION ALL"
         " SELECT object_id, false FROM chain_transaction WHERE hash = %(hash)s LIMIT 1",
@@ -76,7 +77,7 @@ def move(network_id: int, tx_hash: str) -> None:
         "UPDATE chain_transaction SET network_id = %(network)s, status = 'pending', attempts = 0,"
         " last_checked = NULL, pending_since = now.ms, next_check_at = now.ms, failed_checks = 0,"
         " missing_since = NULL, missing_checks = 0, updated_at = GREATEST(updated_at, now.ms)"
-        " FROM (SELECT date_trunc('milliseconds', statement_timestamp()) AS ms) now"
+        f" FROM (SELECT {NOW} AS ms) now"
         f" WHERE {_UNKNOWN}",
         {"hash": tx_hash, "network": str(network_id)},
         prepare=True,

@@ -10,9 +10,10 @@ from chain.core.transactions.sightings import Sighting
 from chain.core.transactions.states import CONFIRMED, FAILED, Mined, Record
 from chain.models.stored import TransactionRow
 from objects.database.row_types import select_list
+from objects.sql.rows import touched
 
-TOUCHED: Final = "GREATEST(t.updated_at, date_trunc('milliseconds', statement_timestamp()))"
-"""The ``updated_at`` of a row ``t`` that clients see changed: it never goes back."""
+TOUCHED: Final = touched("t")
+"""The ``updated_at`` of a row ``t`` that clients see changed."""
 
 
 def select_transactions(now: str) -> str:

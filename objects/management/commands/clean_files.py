@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.template.defaultfilters import filesizeformat
 
 from backend.kernel.errors import UnderMaintenance
+from backend.kernel.texts.counted import counted
 from objects.files.orphans import GRACE, SHORTEST_GRACE, remove_unused, unused_files
 
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
@@ -37,9 +38,11 @@ class Command(BaseCommand):
                 done = remove_unused(age)
             except UnderMaintenance as refused:
                 raise CommandError(refused.message) from None
-            self.stderr.write(f"{_count(done.files)} removed, {_size(done.bytes)}")
+            self.stderr.write(f"{counted(done.files, 'file')} removed, {_size(done.bytes)}")
             if done.failed:
-                raise CommandError(f"{_count(done.failed)} couldn't be removed; the log says why")
+                raise CommandError(
+                    f"{counted(done.failed, 'file')} couldn't be removed; the log says why"
+                )
             return
         files = size = 0
         with unused_files(age) as unused:
@@ -47,13 +50,9 @@ class Command(BaseCommand):
                 self.stdout.write(f"{file.name}\t{file.size}")
                 files, size = files + 1, size + file.size
         self.stderr.write(
-            f"{_count(files)} that nothing refers to, {_size(size)}."
+            f"{counted(files, 'file')} that nothing refers to, {_size(size)}."
             + (" --delete removes them." if files else "")
         )
-
-
-def _count(number: int) -> str:
-    return f"{number:,} file{'' if number == 1 else 's'}"
 
 
 def _size(number: int) -> str:

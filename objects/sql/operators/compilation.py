@@ -18,6 +18,7 @@ from objects.core.query.tree import Path, Query, SubQuery, all_of
 from objects.sql.fields import SINGLE_KINDS, Reading, read
 from objects.sql.fragments import FALSE, TRUE, Sql, either, negation
 from objects.sql.order import order_by
+from objects.sql.registration import register
 from objects.sql.tables import ClassTable
 from objects.sql.values import any_element, fits, is_missing_or_null, or_null, single_value
 
@@ -56,15 +57,7 @@ R = TypeVar("R", bound=OperatorSql)
 
 def sql_of(*nodes: type[Query]) -> Callable[[type[R]], type[R]]:
     """Register the SQL of classes of nodes. Raises ``TypeError`` for one that has its SQL."""
-
-    def register(reading: type[R]) -> type[R]:
-        for node in nodes:
-            if node in READINGS:
-                raise TypeError(f"{node.__name__} has two classes of SQL")
-            READINGS[node] = reading()
-        return reading
-
-    return register
+    return register(READINGS, nodes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from objects.sql.fragments import Sql
 from objects.sql.pipeline.expressions import Source, expression, number, number_json
 from objects.sql.pipeline.jsonb import order_terms, quotient
 from objects.sql.pipeline.rows import Order
+from objects.sql.registration import register
 
 
 class Columns(NamedTuple):
@@ -57,15 +58,7 @@ R = TypeVar("R", bound=AccumulatorSql)
 
 def sql_of(accumulation: type[Accumulation]) -> Callable[[type[R]], type[R]]:
     """Register the SQL of an accumulator. Raises ``TypeError`` for one that has its SQL."""
-
-    def register(reading: type[R]) -> type[R]:
-        for name in accumulation.names:
-            if name in READINGS:
-                raise TypeError(f"{name} has two classes of SQL")
-            READINGS[name] = reading()
-        return reading
-
-    return register
+    return register(READINGS, accumulation.names)
 
 
 @sql_of(Sum)

@@ -24,6 +24,7 @@ from objects.sql.pipeline.rows import (
     from_rows,
     order_clause,
 )
+from objects.sql.registration import register
 from objects.sql.tables import ClassTable
 
 S = TypeVar("S", bound=Stage)
@@ -45,15 +46,7 @@ R = TypeVar("R", bound=StageSql)
 
 def sql_of(*stages: type[Stage]) -> Callable[[type[R]], type[R]]:
     """Register the SQL of classes of stages. Raises ``TypeError`` for one that has its SQL."""
-
-    def register(reading: type[R]) -> type[R]:
-        for stage in stages:
-            if stage in READINGS:
-                raise TypeError(f"{stage.__name__} has two classes of SQL")
-            READINGS[stage] = reading()
-        return reading
-
-    return register
+    return register(READINGS, stages)
 
 
 class Compilation:

@@ -26,6 +26,7 @@ from objects.core.pipeline.paths import Path
 from objects.core.values import FieldKind
 from objects.sql.fragments import Sql, json_text
 from objects.sql.pipeline.jsonb import constant, joined, object_of, once, text_parameter
+from objects.sql.registration import register
 
 
 class Source(Protocol):
@@ -95,15 +96,7 @@ R = TypeVar("R", bound=OperatorSql)
 
 def sql_of(operator: type[Operator]) -> Callable[[type[R]], type[R]]:
     """Register the SQL of an operator. Raises ``TypeError`` for one that has its SQL."""
-
-    def register(reading: type[R]) -> type[R]:
-        for name in operator.names:
-            if name in READINGS:
-                raise TypeError(f"{name} has two classes of SQL")
-            READINGS[name] = reading()
-        return reading
-
-    return register
+    return register(READINGS, operator.names)
 
 
 def expression(node: Expression, source: Source) -> Sql:

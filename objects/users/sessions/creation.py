@@ -10,6 +10,7 @@ import msgspec
 from objects.core.names import new_object_id
 from objects.core.values import wire_time
 from objects.database.statements import fetch
+from objects.sql.rows import NOW
 from objects.users.sessions.tokens import created_with, expiry, new_token, token_hash
 
 
@@ -26,14 +27,14 @@ class SessionPermit:
 _END_EARLIER: Final = """
 DELETE FROM objects_session WHERE "user" = %(user_id)s AND installation_id = %(installation_id)s
 """
-_CREATE: Final = """
+_CREATE: Final = f"""
 INSERT INTO objects_session
     (object_id, created_at, updated_at, read_acl, write_acl, data, "user", installation_id,
      expires_at, created_with, token_hash)
 SELECT %(session_id)s, t.now, t.now, ARRAY[%(user_id)s::text], ARRAY[%(user_id)s::text],
-       '{}'::jsonb, %(user_id)s::text, %(installation_id)s, %(expires_at)s,
+       '{{}}'::jsonb, %(user_id)s::text, %(installation_id)s, %(expires_at)s,
        %(created_with)s::jsonb, decode(%(token_hash)s, 'hex')
-FROM (SELECT date_trunc('milliseconds', statement_timestamp()) AS now) t
+FROM (SELECT {NOW} AS now) t
 """
 _GIVE_TOKEN: Final = """
 UPDATE objects_session SET token_hash = decode(%(token_hash)s, 'hex')

@@ -20,6 +20,7 @@ from backend.kernel.json_types import Json
 from backend.settings.conf import service_settings
 from objects.core.values import wire_time
 from objects.database.statements import fetch, fetch_rows, fetch_value
+from objects.sql.rows import NOW
 from objects.users import roles
 
 _TOKEN = re.compile(r"r:[0-9a-f]{32}\Z")
@@ -134,7 +135,7 @@ def _check_expiry(session_id: str, seconds_left: float) -> None:
         # Two requests at once both write the same; the session is never shortened.
         fetch(
             "UPDATE objects_session SET expires_at = GREATEST(expires_at, %(expiry)s),"
-            " updated_at = date_trunc('milliseconds', statement_timestamp())"
+            f" updated_at = {NOW}"
             " WHERE object_id = %(session_id)s",
             {"expiry": wire_time(expiry()), "session_id": session_id},
             prepare=True,
