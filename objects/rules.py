@@ -8,6 +8,7 @@ transaction undo all of the write then.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
@@ -44,6 +45,23 @@ class Change:
     def for_attempt(self: AnyChange) -> AnyChange:
         """Return a copy to attempt the write with, since an attempt may have to be repeated."""
         return replace(self, fields=dict(self.fields), shown=dict(self.shown))
+
+
+@dataclass(frozen=True, slots=True)
+class TransferredObject:
+    """An object as another server had it, with its id and its times.
+
+    ``acl`` and ``fields`` are in wire form, ``fields`` without relations.
+    """
+
+    object_id: str
+    created_at: str
+    updated_at: str
+    acl: Wire | None
+    fields: Wire
+    password_hash: str | None = field(default=None, repr=False)
+    """An account's password as bcrypt has hashed it."""
+    session_token: str | None = field(default=None, repr=False)
 
 
 class Rules(Generic[AnyChange]):
@@ -85,6 +103,19 @@ class Rules(Generic[AnyChange]):
 
     def after_purge(self) -> None:
         """After all objects of the class were removed at once."""
+
+    def before_transfer(self, obj: TransferredObject) -> TransferredObject:
+        """Return a transferred object as it is to be stored, or raise why it can't be."""
+        return obj
+
+    def after_transfer(
+        self, stored: Sequence[TransferredObject], others: Sequence[TransferredObject]
+    ) -> None:
+        """After objects were transferred, in the same transaction, as they came.
+
+        ``others`` are those that are here already, as new as they came or newer. Both are empty if
+        only members of relations were added.
+        """
 
     def error_for(self, constraint: str) -> ServiceError | None:
         """Return the error that a violated constraint of the class's table means, or None."""

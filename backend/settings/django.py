@@ -234,6 +234,7 @@ PASSWORD_HASHERS = [
     "objects.users.accounts.hashers.Argon2",
     "django.contrib.auth.hashers.Argon2PasswordHasher",
     "django.contrib.auth.hashers.PBKDF2PasswordHasher",
+    "objects.users.accounts.hashers.Bcrypt",  # of imported accounts
 ]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}

@@ -17,6 +17,7 @@ import msgspec
 from backend.kernel.errors import (
     FileDeleteFailed,
     FileSaveFailed,
+    InvalidFileName,
     InvalidJSON,
     MasterKeyRequired,
     ObjectNotFound,
@@ -133,6 +134,26 @@ def upload(
         _store(record, upload, name)
     triggers.done("after_save", principal, record)
     return record
+
+
+def transfer(name: str, upload: Upload, said_type: str | None) -> bool:
+    """Store a file of another server under the name that it has there; False if it is stored.
+
+    It is public and belongs to nobody. Raises ``InvalidFileName`` and what ``upload`` raises.
+    """
+    if not is_stored_name(name):
+        raise InvalidFileName("Filename contains invalid characters.")
+    if records.find(name) is not None:
+        return False
+    record = FileRecord(
+        name=name,
+        size=upload.size,
+        content_type=settled_type(name, said_type, upload.head),
+        sha256=upload.sha256,
+    )
+    with maintenance.storing():
+        _store(record, upload, name)
+    return True
 
 
 def _store(record: FileRecord, upload: Upload, name: str) -> None:

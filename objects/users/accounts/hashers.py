@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from django.contrib.auth.hashers import Argon2PasswordHasher
+import re
+
+import bcrypt
+from django.contrib.auth.hashers import Argon2PasswordHasher, BCryptPasswordHasher
+
+_BCRYPT_READS = 72
+"""The bytes of a password that bcrypt reads; its library refuses longer ones."""
 
 
 class Argon2(Argon2PasswordHasher):
@@ -14,3 +20,19 @@ class Argon2(Argon2PasswordHasher):
     time_cost = 2
     memory_cost = 19_456
     parallelism = 1
+
+
+class Bcrypt(BCryptPasswordHasher):
+    """The hashes of imported accounts (``$2b$…``). The next login replaces them by Argon2's."""
+
+    def encode(self, password: str, salt: str | bytes) -> str:
+        text = password.encode()[:_BCRYPT_READS]
+        data = bcrypt.hashpw(text, salt if isinstance(salt, bytes) else salt.encode())
+        return f"{self.algorithm}${data.decode('ascii')}"
+
+
+def encoded_bcrypt(password_hash: str) -> str | None:
+    """Return the stored form of a bcrypt hash, or None if the text isn't one."""
+    match = re.fullmatch(r"\$2[aby]\$(\d\d\$[./A-Za-z0-9]{53})", password_hash, re.ASCII)
+    # Implementations of today compute the same under all three names.
+    return None if match is None else f"{Bcrypt.algorithm}$$2b${match[1]}"

@@ -89,6 +89,24 @@ def set_up(user_id: str, data: Mapping[str, Json]) -> list[str]:
     return codes
 
 
+def transfer(user_id: str, data: Mapping[str, Json]) -> None:
+    """Store the second factor that a user has had elsewhere: ``{"secret", "recovery": […]}``.
+
+    Raises ``InvalidSecondFactor`` for a secret that no token can be computed from.
+    """
+    codes = data.get("recovery")
+    with transaction.atomic():
+        remove(user_id)
+        SecondFactor.objects.create(
+            user_id=user_id, secret=_encrypt(_secret(data.get("secret"))), created_at=timezone.now()
+        )
+        RecoveryCode.objects.bulk_create(
+            RecoveryCode(user_id=user_id, code_hash=_hash(code))
+            for code in (codes if isinstance(codes, list) else [])
+            if isinstance(code, str) and len(code) == _RECOVERY_LENGTH
+        )
+
+
 def check(user_id: str, token: Json) -> None:
     """Use a token or a recovery code; an error if it isn't the user's, or was used before."""
     if token is None:

@@ -5,8 +5,10 @@ Without a list everybody could write the role, and so become a member of it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from backend.kernel.errors import DuplicateValue, IncorrectType, InvalidRoleName, ServiceError
-from objects.rules import Change, Rules
+from objects.rules import Change, Rules, TransferredObject
 from objects.users import roles
 from objects.users.names import check_role_name
 
@@ -35,6 +37,16 @@ class RoleRules(Rules[Change]):
         roles.changed()
 
     def after_purge(self) -> None:
+        roles.changed()
+
+    def before_transfer(self, obj: TransferredObject) -> TransferredObject:
+        check_role_name(obj.fields.get("name"))
+        _check_list(obj.acl)
+        return obj
+
+    def after_transfer(
+        self, stored: Sequence[TransferredObject], others: Sequence[TransferredObject]
+    ) -> None:
         roles.changed()
 
     def error_for(self, constraint: str) -> ServiceError | None:

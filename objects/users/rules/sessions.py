@@ -3,15 +3,17 @@ says whose a session is, how it began or how long it lasts (docs/users.md)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from backend.kernel.errors import InvalidKeyName, InvalidSessionToken
+from backend.kernel.json_types import Wire
 from backend.kernel.texts.shown import shown
 from objects.access.policy import fields_hidden_somewhere
-from objects.core.names import SESSION
+from objects.core.names import SESSION, is_object_id
 from objects.core.values import date, pointer, wire_time
 from objects.definitions import registry
-from objects.rules import Change, Rules
+from objects.rules import Change, Rules, TransferredObject
 from objects.users.sessions import gate, tokens
 from objects.users.sessions.gate import SessionPermit
 
@@ -64,3 +66,18 @@ class SessionRules(Rules[SessionChange]):
         assert change.permit is not None
         token = gate.token_for(change.object_id, change.permit)
         change.shown["sessionToken"] = token
+
+    def before_transfer(self, obj: TransferredObject) -> TransferredObject:
+        owner = obj.fields.get("user")
+        if not isinstance(owner, dict) or not is_object_id(str(owner.get("objectId"))):
+            raise InvalidSessionToken("Session token required.")
+        fields = {name: value for name, value in obj.fields.items() if name != "sessionToken"}
+        entry: Wire = {"read": True, "write": True}
+        return replace(obj, fields=fields, acl={str(owner["objectId"]): entry})
+
+    def after_transfer(
+        self, stored: Sequence[TransferredObject], others: Sequence[TransferredObject]
+    ) -> None:
+        tokens.keep(
+            {obj.object_id: obj.session_token for obj in stored if obj.session_token is not None}
+        )

@@ -8,11 +8,12 @@ a new password, which ends the others (docs/users.md).
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from backend.kernel.errors import (
+    AccountAlreadyLinked,
     EmailTaken,
     InvalidJSON,
     InvalidKeyName,
@@ -22,9 +23,9 @@ from backend.kernel.errors import (
 from backend.kernel.json_types import Json
 from backend.kernel.texts.spelling import name_key
 from backend.settings.conf import service_settings
-from objects.rules import Change, Rules
+from objects.rules import Change, Rules, TransferredObject
 from objects.users import adapters, passkeys, rows
-from objects.users.accounts import master_fields, passwords, second_factor
+from objects.users.accounts import master_fields, passwords, second_factor, transfers
 from objects.users.accounts.second_factor import MFA
 from objects.users.adapters import identities
 from objects.users.email import delivery
@@ -165,11 +166,26 @@ class UserRules(Rules[UserChange]):
     def after_purge(self) -> None:
         tokens.end_all()
 
+    # -- Transferring -----------------------------------------------------------------------------
+
+    def before_transfer(self, obj: TransferredObject) -> TransferredObject:
+        return transfers.stored_form(obj)
+
+    def after_transfer(
+        self, stored: Sequence[TransferredObject], others: Sequence[TransferredObject]
+    ) -> None:
+        if stored:
+            transfers.store(stored)
+        if others:
+            transfers.add_missing_passwords(others)
+
     def error_for(self, constraint: str) -> ServiceError | None:
         if constraint == "objects_user_username_unique":
             return UsernameTaken("Account already exists for this username.")
         if constraint == "objects_user_email_unique":
             return EmailTaken("Account already exists for this email address.")
+        if constraint == "objects_identity_pkey":
+            return AccountAlreadyLinked("this auth is already used")
         return None
 
 

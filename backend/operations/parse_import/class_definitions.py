@@ -1,0 +1,96 @@
+"""Classes of the Parse Server, made in this instance: indexes after their objects."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from backend.kernel.errors import InvalidClassName, ServiceError
+from backend.kernel.json_types import Json, Wire
+from backend.kernel.principal import MASTER
+from backend.operations.parse_import.formats.definitions import ClassDefinition
+from backend.operations.parse_import.problems import Report
+from objects.core.names import ClassName, check_class_name
+from objects.service import classes
+
+PEOPLE: Final = ("_User", "_Role", "_Session", "_Installation")
+"""Classes of people in the order in which they are imported: sessions belong to users."""
+IMPORTED_SYSTEM_CLASSES: Final = frozenset({*PEOPLE, "_Audience", "_Product"})
+"""The other classes of Parse itself are its own records of work: pushes sent, jobs run."""
+_CLOSED: Final[Wire] = {
+    action: {} for action in ("find", "get", "count", "create", "update", "delete", "addField")
+}
+
+
+def imported(definitions: list[ClassDefinition]) -> list[ClassDefinition]:
+    """Return the classes to import, people first."""
+    chosen = [
+        each
+        for each in definitions
+        if not each.name.startswith("_") or each.name in IMPORTED_SYSTEM_CLASSES
+    ]
+    ranks = {name: rank for rank, name in enumerate(PEOPLE)}
+    return sorted(chosen, key=lambda each: (ranks.get(each.name, len(PEOPLE)), each.name))
+
+
+def define(definition: ClassDefinition, report: Report) -> ClassName | None:
+    """Create the class, or add what it lacks; return its name, or None if that can't be done.
+
+    Permissions that this service doesn't accept are reported, and the class is closed to clients.
+    """
+    try:
+        class_name = check_class_name(definition.name)
+        current = _current(class_name)
+        fields: dict[str, Json] = {
+            name: field.wire()
+            for name, field in definition.fields.items()
+            if current is None or name not in current
+        }
+        if current is None:
+            classes.create(MASTER, class_name, {"className": class_name, "fields": fields})
+        elif fields:
+            classes.change(MASTER, class_name, {"className": class_name, "fields": fields})
+    except ServiceError as error:
+        report(definition.name, str(error))
+        return None
+    if definition.permissions is not None:
+        _set_permissions(class_name, definition, report)
+    return class_name
+
+
+def _current(class_name: ClassName) -> Wire | None:
+    try:
+        fields = classes.schema(MASTER, class_name)["fields"]
+    except InvalidClassName:
+        return None
+    assert isinstance(fields, dict)
+    return fields
+
+
+def _set_permissions(class_name: ClassName, definition: ClassDefinition, report: Report) -> None:
+    def change(permissions: Wire) -> None:
+        body: Wire = {"className": class_name, "classLevelPermissions": permissions}
+        classes.change(MASTER, class_name, body)
+
+    try:
+        change(dict(definition.permissions or {}))
+    except ServiceError as error:
+        report(f"{class_name}, permissions", f"{error} The class is closed to clients.")
+        change(_CLOSED)
+
+
+def build_indexes(class_name: ClassName, definition: ClassDefinition, report: Report) -> int:
+    """Build the indexes that the class lacks, one after the other; return how many were built."""
+    existing = classes.schema(MASTER, class_name).get("indexes") or {}
+    assert isinstance(existing, dict)
+    built = 0
+    for name, fields in definition.indexes.items():
+        if name in existing:
+            continue
+        try:
+            body: Wire = {"className": class_name, "indexes": {name: fields}}
+            classes.change(MASTER, class_name, body)
+        except ServiceError as error:
+            report(f"{class_name}, index {name}", str(error))
+        else:
+            built += 1
+    return built

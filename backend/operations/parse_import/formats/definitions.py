@@ -1,0 +1,131 @@
+"""Class definitions as a Parse Server's API, its MongoDB and its PostgreSQL store them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from backend.kernel.json_types import Json
+
+_POINTER: Final = re.compile(r"\*([A-Za-z_][A-Za-z0-9_]*)")
+_RELATION: Final = re.compile(r"relation<([A-Za-z_][A-Za-z0-9_]*)>")
+_MONGO_KINDS: Final = {
+    "string": "String",
+    "number": "Number",
+    "boolean": "Boolean",
+    "date": "Date",
+    "map": "Object",
+    "object": "Object",
+    "array": "Array",
+    "geopoint": "GeoPoint",
+    "file": "File",
+    "bytes": "Bytes",
+    "polygon": "Polygon",
+}
+OF_EVERY_CLASS: Final = frozenset({"objectId", "createdAt", "updatedAt", "ACL"})
+_OF_MONGO: Final = frozenset(
+    {"_id", "objectId", "createdAt", "updatedAt", "_metadata", "_client_permissions"}
+)
+_OF_THE_SERVER: Final = frozenset({"_id_", "case_insensitive_username", "case_insensitive_email"})
+"""Indexes that Parse Server makes of its own accord."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldDefinition:
+    """A field: its type (``Pointer``), its target class, and its options."""
+
+    kind: str
+    target_class: str | None = None
+    options: Mapping[str, Json] = field(default_factory=dict)
+
+    def wire(self) -> dict[str, Json]:
+        """Return it as ``/schemas`` takes it."""
+        wire: dict[str, Json] = {"type": self.kind, **self.options}
+        if self.target_class is not None:
+            wire["targetClass"] = self.target_class
+        return wire
+
+
+@dataclass(frozen=True, slots=True)
+class ClassDefinition:
+    """A class: its fields without those that every class has, its permissions and its indexes."""
+
+    name: str
+    fields: Mapping[str, FieldDefinition]
+    permissions: Mapping[str, Json] | None = None
+    indexes: Mapping[str, Json] = field(default_factory=dict)
+
+    @property
+    def relations(self) -> list[str]:
+        """The names of its relation fields."""
+        return [name for name, each in self.fields.items() if each.kind == "Relation"]
+
+    def kind(self, field_name: str) -> str | None:
+        """Return the type of a field, or None if the class has no such field."""
+        definition = self.fields.get(field_name)
+        return None if definition is None else definition.kind
+
+
+def of_api(schema: Mapping[str, Any]) -> ClassDefinition:
+    """Return the class that an element of ``GET /schemas`` describes."""
+    return ClassDefinition(
+        str(schema["className"]),
+        _fields(schema.get("fields") or {}),
+        schema.get("classLevelPermissions"),
+        _indexes(schema.get("indexes")),
+    )
+
+
+def of_table_row(row: Mapping[str, Any]) -> ClassDefinition:
+    """Return the class that a row of PostgreSQL's ``_SCHEMA`` describes."""
+    schema = row.get("schema") or {}
+    return ClassDefinition(
+        str(row["className"]),
+        _fields(schema.get("fields") or {}),
+        schema.get("classLevelPermissions"),
+        _indexes(schema.get("indexes")),
+    )
+
+
+def of_document(document: Mapping[str, Any]) -> ClassDefinition:
+    """Return the class that a document of MongoDB's ``_SCHEMA`` describes."""
+    metadata = document.get("_metadata") or {}
+    options = metadata.get("fields_options") or {}
+    fields = {}
+    for name, stored in document.items():
+        if name in _OF_MONGO or not isinstance(stored, str):
+            continue
+        fields[name] = _mongo_field(stored, options.get(name) or {})
+    return ClassDefinition(
+        str(document["_id"]),
+        fields,
+        metadata.get("class_permissions"),
+        _indexes(metadata.get("indexes")),
+    )
+
+
+def _fields(fields: Mapping[str, Any]) -> dict[str, FieldDefinition]:
+    return {
+        name: FieldDefinition(
+            str(each.get("type")),
+            each.get("targetClass"),
+            {key: each[key] for key in ("required", "defaultValue") if key in each},
+        )
+        for name, each in fields.items()
+        if name not in OF_EVERY_CLASS and not name.startswith("_") and isinstance(each, dict)
+    }
+
+
+def _mongo_field(stored: str, options: Mapping[str, Json]) -> FieldDefinition:
+    pointer, relation = _POINTER.fullmatch(stored), _RELATION.fullmatch(stored)
+    if pointer:
+        return FieldDefinition("Pointer", pointer[1], options)
+    if relation:
+        return FieldDefinition("Relation", relation[1], options)
+    return FieldDefinition(_MONGO_KINDS.get(stored, "Object"), None, options)
+
+
+def _indexes(indexes: Mapping[str, Any] | None) -> dict[str, Json]:
+    return {name: fields for name, fields in (indexes or {}).items() if name not in _OF_THE_SERVER}

@@ -1,0 +1,168 @@
+"""Objects as Parse Server's MongoDB collections have them, in ``mongoexport``'s JSON.
+
+MongoDB's Extended JSON writes what JSON has no type for as an object (``{"$date": …}``), in the
+canonical or the relaxed form.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from backend.kernel.json_types import Json, Wire
+from backend.operations.parse_import.formats.definitions import ClassDefinition
+from backend.operations.parse_import.formats.stored_objects import (
+    Secrets,
+    StoredObject,
+    UnreadableValue,
+    acl_of_lists,
+    wire_date,
+    wire_pointer,
+    wire_time,
+    without_denials,
+)
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_POINTER_PREFIX: Final = "_p_"
+_AUTH_PREFIX: Final = "_auth_data_"
+_INTERNAL_DATES: Final = {"_created_at": "createdAt", "_updated_at": "updatedAt"}
+_SESSION_DATES: Final = {"_expiresAt": "expiresAt", "expiresAt": "expiresAt"}
+
+
+def read(document: Mapping[str, Any], definition: ClassDefinition) -> StoredObject:
+    """Return the object that a document of the class's collection is.
+
+    Raises ``UnreadableValue``.
+    """
+    fields: Wire = {}
+    auth_data: Wire = {}
+    for name, value in document.items():
+        if name.startswith(_POINTER_PREFIX):
+            if value is not None:
+                fields[name[len(_POINTER_PREFIX) :]] = _pointer(name, value)
+        elif name.startswith(_AUTH_PREFIX):
+            if value is not None:
+                auth_data[name[len(_AUTH_PREFIX) :]] = plain(value)
+        elif name in _SESSION_DATES and definition.name == "_Session":
+            fields[_SESSION_DATES[name]] = wire_date(_moment(value, name))
+        elif not name.startswith("_") and name not in ("sessionToken",):
+            fields[name] = _field(name, value, definition)
+    if auth_data:
+        fields["authData"] = auth_data
+    created, updated = (_moment(document.get(name), name) for name in _INTERNAL_DATES)
+    return StoredObject(
+        object_id_of(document),
+        created,
+        updated,
+        _acl(document),
+        fields,
+        Secrets(_text(document, "_hashed_password"), _text(document, "_session_token")),
+    )
+
+
+def object_id_of(document: Mapping[str, Any]) -> str:
+    """Return the id of a document. Raises ``UnreadableValue``."""
+    object_id = plain(document.get("_id"))
+    if not isinstance(object_id, str):
+        raise UnreadableValue("_id: not an object's id")
+    return object_id
+
+
+def plain(value: Any) -> Json:
+    """Return a value of Extended JSON in wire form. Raises ``UnreadableValue``."""
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if "$date" in value:
+        return wire_date(_moment(value, "$date"))
+    for key in ("$numberLong", "$numberInt"):
+        if key in value:
+            return int(value[key])
+    for key in ("$numberDouble", "$numberDecimal"):
+        if key in value:
+            return _number(value[key])
+    if "$oid" in value:
+        return str(value["$oid"])
+    if "$binary" in value:
+        return _bytes(value)
+    if "$undefined" in value:
+        return None
+    return {key: plain(item) for key, item in value.items()}
+
+
+def _field(name: str, value: Any, definition: ClassDefinition) -> Json:
+    kind = definition.kind(name)
+    try:
+        if kind == "GeoPoint" and isinstance(value, list):
+            longitude, latitude = map(plain, value)
+            return {"__type": "GeoPoint", "latitude": latitude, "longitude": longitude}
+        if kind == "Polygon" and isinstance(value, dict) and value.get("type") == "Polygon":
+            corners: list[Json] = [
+                [plain(latitude), plain(longitude)]
+                for longitude, latitude in value["coordinates"][0]
+            ]
+            return {"__type": "Polygon", "coordinates": corners}
+    except (ValueError, TypeError, LookupError) as error:
+        raise UnreadableValue(f"{name}: not a {kind}") from error
+    if kind == "File" and isinstance(value, str):
+        return {"__type": "File", "name": value}
+    if kind == "Bytes" and isinstance(value, str):
+        return {"__type": "Bytes", "base64": value}
+    try:
+        return plain(value)
+    except (ValueError, TypeError) as error:
+        raise UnreadableValue(f"{name}: {error}") from error
+
+
+def _pointer(name: str, value: Any) -> Json:
+    class_name, separator, object_id = str(value).partition("$")
+    if not separator:
+        raise UnreadableValue(f"{name}: not a Pointer")
+    return wire_pointer(class_name, object_id)
+
+
+def _moment(value: Any, place: str) -> str:
+    if isinstance(value, dict):
+        value = value.get("$date", value.get("iso"))
+    if isinstance(value, dict):
+        value = int(value.get("$numberLong", "x"))
+    if isinstance(value, int):
+        value = (_EPOCH + timedelta(milliseconds=value)).isoformat()
+    if not isinstance(value, str):
+        raise UnreadableValue(f"{place}: not a time")
+    return wire_time(value, place)
+
+
+def _number(text: Any) -> Json:
+    number = float(text)
+    if not math.isfinite(number):
+        raise UnreadableValue("a number that is not finite")
+    return number
+
+
+def _bytes(value: Mapping[str, Any]) -> Json:
+    binary = value["$binary"]
+    return {"__type": "Bytes", "base64": binary["base64"] if isinstance(binary, dict) else binary}
+
+
+def _acl(document: Mapping[str, Any]) -> Wire | None:
+    if "_rperm" in document or "_wperm" in document:
+        return acl_of_lists(document.get("_rperm"), document.get("_wperm"))
+    short = document.get("_acl")
+    if not isinstance(short, dict):
+        return None
+    return without_denials(
+        {
+            entity: {"read": entry.get("r"), "write": entry.get("w")}
+            for entity, entry in short.items()
+            if isinstance(entry, dict)
+        }
+    )
+
+
+def _text(document: Mapping[str, Any], name: str) -> str | None:
+    value = document.get(name)
+    return value if isinstance(value, str) else None

@@ -1,0 +1,75 @@
+"""What an import reads, and what every source offers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from backend.kernel.json_types import Wire
+from backend.operations.parse_import.formats.definitions import ClassDefinition
+from backend.operations.parse_import.formats.stored_objects import Member, StoredObject
+
+BATCH = 1000
+"""Objects in a batch, at most."""
+
+
+class SourceFailed(Exception):
+    """The source can't be read at the moment, or not at all. The text holds no key or password."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """An object that can't be imported: its id, or its place in the file, and why."""
+
+    name: str
+    reason: str
+
+
+class Batch(NamedTuple):
+    """Objects that follow each other, and the position behind them, from which reading resumes."""
+
+    position: str
+    objects: Sequence[StoredObject]
+    unreadable: Sequence[Unreadable] = ()
+
+
+class Members(NamedTuple):
+    """Members of one relation, and the position behind them."""
+
+    position: str
+    members: Sequence[Member]
+
+
+@dataclass(frozen=True, slots=True)
+class AppSettings:
+    """The parameters of the app as ``PUT /config`` takes them, and its webhooks."""
+
+    config: Wire = field(default_factory=dict)
+    hooks: Sequence[Wire] = ()
+
+
+class Source(Protocol):
+    """A Parse Server's contents. Positions are texts; the empty one is the beginning."""
+
+    name: str
+    """Identifies the source in messages and in the progress file. No credentials."""
+    has_password_hashes: bool
+
+    def classes(self) -> list[ClassDefinition]:
+        """Return all classes, those of Parse itself included."""
+
+    def count(self, definition: ClassDefinition) -> int:
+        """Return how many objects the class has."""
+
+    def objects(self, definition: ClassDefinition, position: str) -> Iterator[Batch]:
+        """Read the objects of a class behind a position."""
+
+    def members(self, definition: ClassDefinition, key: str, position: str) -> Iterator[Members]:
+        """Read the members of a relation field behind a position."""
+
+    def settings(self) -> AppSettings:
+        """Return the config and the webhooks."""
+
+    def close(self) -> None:
+        """Release what the source holds."""

@@ -1,0 +1,189 @@
+"""A folder of exported files, one for each class or collection (``Note.json``, ``_User.json``).
+
+A file holds one JSON object a line (``mongoexport``, ``psql`` with ``row_to_json``), a JSON array,
+or ``{"results": […]}`` (Parse's own export). What wrote an object shows in its keys: MongoDB's have
+``_id``, PostgreSQL's ``_rperm``, the API's neither.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+from backend.operations.parse_import.formats import mongo_documents, rest_objects, table_rows
+from backend.operations.parse_import.formats.definitions import (
+    OF_EVERY_CLASS,
+    ClassDefinition,
+    FieldDefinition,
+    of_api,
+    of_document,
+    of_table_row,
+)
+from backend.operations.parse_import.formats.stored_objects import (
+    Member,
+    StoredObject,
+    UnreadableValue,
+)
+from backend.operations.parse_import.sources.base import (
+    BATCH,
+    AppSettings,
+    Batch,
+    Members,
+    SourceFailed,
+    Unreadable,
+)
+from objects.core import values
+
+_WITHOUT_OBJECTS: Final = frozenset({"_SCHEMA", "_GlobalConfig", "_Hooks"})
+_FROM_ONE_LINE: Final = 64 * 1024 * 1024
+"""Bytes that one line may have: one object, or a whole file of the array form."""
+
+
+class Folder:
+    """The exported files in ``path``. Positions are numbers of objects."""
+
+    has_password_hashes = True
+
+    def __init__(self, path: Path) -> None:
+        self.name = str(path.resolve())
+        self._files = {
+            file.name.removesuffix(".json"): file
+            for file in sorted(path.iterdir())
+            if file.suffix == ".json"
+        }
+        if not self._files:
+            raise SourceFailed(f"{path}: no files NAME.json")
+
+    # -- Source -----------------------------------------------------------------------------------
+
+    def classes(self) -> list[ClassDefinition]:
+        declared = {each.name: each for each in map(_definition, self._rows("_SCHEMA"))}
+        for name in self._files:
+            if name not in declared and name not in _WITHOUT_OBJECTS and ":" not in name:
+                declared[name] = self._inferred(name)
+        return list(declared.values())
+
+    def count(self, definition: ClassDefinition) -> int:
+        return sum(1 for _ in self._rows(definition.name))
+
+    def objects(self, definition: ClassDefinition, position: str) -> Iterator[Batch]:
+        number = int(position or 0)
+        rows = islice(self._rows(definition.name), number, None)
+        while chunk := list(islice(rows, BATCH)):
+            objects: list[StoredObject] = []
+            unreadable: list[Unreadable] = []
+            for row in chunk:
+                number += 1
+                try:
+                    objects.append(_object(row, definition))
+                except UnreadableValue as error:
+                    unreadable.append(
+                        Unreadable(f"{definition.name}.json, object {number}", str(error))
+                    )
+            yield Batch(str(number), objects, unreadable)
+
+    def members(self, definition: ClassDefinition, key: str, position: str) -> Iterator[Members]:
+        number = int(position or 0)
+        rows = islice(self._rows(f"_Join:{key}:{definition.name}"), number, None)
+        while chunk := list(islice(rows, BATCH)):
+            number += len(chunk)
+            yield Members(
+                str(number), [Member(str(row["owningId"]), str(row["relatedId"])) for row in chunk]
+            )
+
+    def settings(self) -> AppSettings:
+        config: dict[str, Any] = {}
+        for row in self._rows("_GlobalConfig"):
+            config = {
+                "params": mongo_documents.plain(row.get("params") or {}),
+                "masterKeyOnly": row.get("masterKeyOnly") or {},
+            }
+        names = ("functionName", "className", "triggerName", "url")
+        hooks = [
+            {name: row[name] for name in names if row.get(name) is not None}
+            for row in self._rows("_Hooks")
+        ]
+        return AppSettings(config, hooks)
+
+    def close(self) -> None:
+        """Files are open only while they are read."""
+
+    # -- Files ------------------------------------------------------------------------------------
+
+    def _inferred(self, name: str) -> ClassDefinition:
+        """Return a class with the fields that its objects have."""
+        fields: dict[str, FieldDefinition] = {}
+        for row in self._rows(name):
+            if "_id" in row:
+                raise SourceFailed(f"{name}.json: export the collection _SCHEMA as well")
+            for key, value in row.items():
+                kind = values.kind(value)
+                if kind is not None and key not in OF_EVERY_CLASS and not key.startswith("_"):
+                    target = value.get("className") if kind in ("Pointer", "Relation") else None
+                    fields.setdefault(key, FieldDefinition(kind, target))
+        return ClassDefinition(name, fields)
+
+    def _rows(self, name: str) -> Iterator[dict[str, Any]]:
+        path = self._files.get(name)
+        if path is None:
+            return
+        try:
+            with path.open("rb") as file:
+                first = file.readline(_FROM_ONE_LINE).strip()
+                file.seek(0)
+                if first.startswith(b"[") or not _is_whole(first):
+                    yield from _in_document(file.read(), path)
+                    return
+                for number, line in enumerate(file, 1):
+                    if line.strip():
+                        row = _parsed(line, f"{path}:{number}")
+                        yield from _listed(row)
+        except OSError as error:
+            raise SourceFailed(f"{path}: {error.strerror}") from error
+
+
+def _is_whole(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return True
+
+
+def _in_document(text: bytes, path: Path) -> Iterator[dict[str, Any]]:
+    document = _parsed(text, str(path))
+    if isinstance(document, list):
+        yield from (row for row in document if isinstance(row, dict))
+    else:
+        yield from _listed(document)
+
+
+def _listed(row: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(row, dict) and isinstance(row.get("results"), list):
+        yield from (each for each in row["results"] if isinstance(each, dict))
+    elif isinstance(row, dict):
+        yield row
+
+
+def _parsed(text: bytes, place: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise SourceFailed(f"{place}: not JSON: {error}") from None
+
+
+def _definition(row: Mapping[str, Any]) -> ClassDefinition:
+    if "_id" in row:
+        return of_document(row)
+    return of_table_row(row) if "schema" in row else of_api(row)
+
+
+def _object(row: Mapping[str, Any], definition: ClassDefinition) -> StoredObject:
+    if "_id" in row:
+        return mongo_documents.read(row, definition)
+    if "_rperm" in row:
+        return table_rows.read(row, definition)
+    return rest_objects.read(row)

@@ -1,0 +1,209 @@
+"""A running Parse Server, read over its REST API with the master key.
+
+Its API never shows password hashes, to no key: ``sources.database`` and ``sources.folder`` have
+them.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+from backend.kernel.json_types import Json
+from backend.kernel.outgoing import parts_of
+from backend.operations.parse_import.formats import rest_objects
+from backend.operations.parse_import.formats.definitions import ClassDefinition, of_api
+from backend.operations.parse_import.formats.stored_objects import (
+    Member,
+    StoredObject,
+    UnreadableValue,
+)
+from backend.operations.parse_import.sources.base import (
+    BATCH,
+    AppSettings,
+    Batch,
+    Members,
+    SourceFailed,
+    Unreadable,
+)
+
+_TIMEOUT: Final = 60.0  # seconds for one read from the connection
+_MOST_BYTES: Final = 256 * 1024 * 1024
+_PAUSES: Final = (0.5, 2.0, 5.0, 15.0, 30.0)
+"""Seconds before a request that failed is repeated; all of them only read."""
+
+
+class RestServer:
+    """The API at ``url`` (with its mount path, ``https://api.example.org/parse``)."""
+
+    has_password_hashes = False
+
+    def __init__(
+        self,
+        url: str,
+        app_id: str,
+        master_key: str,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        parts = parts_of(url)
+        if parts is None or parts.scheme not in ("http", "https") or parts.query:
+            raise SourceFailed("expected a URL like https://api.example.org/parse")
+        self._host, self._port = parts.hostname, parts.port
+        self._mount = parts.path.rstrip("/")
+        self._is_encrypted = parts.scheme == "https"
+        self._headers = {
+            "X-Parse-Application-Id": app_id,
+            "X-Parse-Master-Key": master_key,
+            "Accept": "application/json",
+        }
+        self._sleep = sleep
+        self._connection: http.client.HTTPConnection | None = None
+        self.name = f"{parts.scheme}://{parts.netloc}{self._mount}"
+
+    # -- Source -----------------------------------------------------------------------------------
+
+    def classes(self) -> list[ClassDefinition]:
+        schemas = self._get("/schemas").get("results")
+        if not isinstance(schemas, list):
+            raise SourceFailed(f"{self.name}/schemas: no list of classes in the response")
+        return [of_api(schema) for schema in schemas]
+
+    def count(self, definition: ClassDefinition) -> int:
+        count = self._find(definition.name, {"limit": "0", "count": "1"}).get("count")
+        return count if isinstance(count, int) else 0
+
+    def objects(self, definition: ClassDefinition, position: str) -> Iterator[Batch]:
+        while True:
+            where: dict[str, Json] = {"objectId": {"$gt": position}} if position else {}
+            rows = self._rows(definition.name, where, "objectId")
+            if not rows:
+                return
+            position = str(rows[-1].get("objectId"))
+            yield _batch(position, rows)
+            if len(rows) < BATCH:
+                return
+
+    def members(self, definition: ClassDefinition, key: str, position: str) -> Iterator[Members]:
+        while True:
+            where: dict[str, Json] = {}
+            if position:
+                owning_id, related_id = position.split(" ")
+                where = {
+                    "$or": [
+                        {"owningId": {"$gt": owning_id}},
+                        {"owningId": owning_id, "relatedId": {"$gt": related_id}},
+                    ]
+                }
+            rows = self._rows(f"_Join:{key}:{definition.name}", where, "owningId,relatedId")
+            members = [Member(str(row["owningId"]), str(row["relatedId"])) for row in rows]
+            if not members:
+                return
+            position = " ".join(members[-1])
+            yield Members(position, members)
+            if len(members) < BATCH:
+                return
+
+    def settings(self) -> AppSettings:
+        config = self._get("/config")
+        hooks = [*self._list("/hooks/functions"), *self._list("/hooks/triggers")]
+        return AppSettings(
+            {
+                "params": config.get("params") or {},
+                "masterKeyOnly": config.get("masterKeyOnly") or {},
+            },
+            [hook for hook in hooks if hook.get("url")],  # those without are functions of its own
+        )
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    # -- Requests ---------------------------------------------------------------------------------
+
+    def _rows(self, class_name: str, where: Mapping[str, Json], order: str) -> list[dict[str, Any]]:
+        query = {"where": json.dumps(where), "order": order, "limit": str(BATCH)}
+        rows = self._find(class_name, query).get("results")
+        if not isinstance(rows, list):
+            raise SourceFailed(f"{class_name}: no list of objects in the response")
+        return rows
+
+    def _find(self, class_name: str, query: Mapping[str, str]) -> dict[str, Any]:
+        return self._get(f"/classes/{quote(class_name)}?{urlencode(query)}")
+
+    def _get(self, path: str) -> dict[str, Any]:
+        response = self._read(path)
+        if not isinstance(response, dict):
+            raise SourceFailed(f"{path.partition('?')[0]}: expected an object in the response")
+        return response
+
+    def _list(self, path: str) -> list[dict[str, Any]]:
+        response = self._read(path)
+        return (
+            [each for each in response if isinstance(each, dict)]
+            if isinstance(response, list)
+            else []
+        )
+
+    def _read(self, path: str) -> Any:
+        place = path.partition("?")[0]
+        failure = ""
+        for pause in (0.0, *_PAUSES):
+            if pause:
+                self._sleep(pause)
+            try:
+                status, body = self._request(path)
+            except (OSError, http.client.HTTPException) as error:
+                self.close()
+                failure = f"{type(error).__name__}: {error}"
+                continue
+            if status == 429 or status >= 500:
+                failure = f"status {status}"
+                continue
+            return _decoded(status, body, place)
+        raise SourceFailed(f"{self.name}{place}: {failure}")
+
+    def _request(self, path: str) -> tuple[int, bytes]:
+        if self._connection is None:
+            self._connection = self._connect()
+        self._connection.request("GET", f"{self._mount}{path}", headers=self._headers)
+        response = self._connection.getresponse()
+        body = response.read(_MOST_BYTES + 1)
+        if len(body) > _MOST_BYTES:
+            raise SourceFailed(f"a response of more than {_MOST_BYTES:,} bytes")
+        return response.status, body
+
+    def _connect(self) -> http.client.HTTPConnection:
+        assert self._host is not None
+        if self._is_encrypted:
+            return http.client.HTTPSConnection(
+                self._host, self._port, timeout=_TIMEOUT, context=ssl.create_default_context()
+            )
+        return http.client.HTTPConnection(self._host, self._port, timeout=_TIMEOUT)
+
+
+def _decoded(status: int, body: bytes, place: str) -> Any:
+    try:
+        response = json.loads(body)
+    except ValueError:
+        raise SourceFailed(f"{place}: no JSON in the response (status {status})") from None
+    if status >= 400:
+        error = response.get("error") if isinstance(response, dict) else None
+        raise SourceFailed(f"{place}: status {status}, {str(error)[:200]}")
+    return response
+
+
+def _batch(position: str, rows: list[dict[str, Any]]) -> Batch:
+    objects: list[StoredObject] = []
+    unreadable: list[Unreadable] = []
+    for row in rows:
+        try:
+            objects.append(rest_objects.read(row))
+        except UnreadableValue as error:
+            unreadable.append(Unreadable(str(row.get("objectId")), str(error)))
+    return Batch(position, objects, unreadable)

@@ -1,0 +1,169 @@
+"""An import: its steps in order, each resumable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from backend.kernel.errors import ServiceError, ServiceUnavailable, UnderMaintenance
+from backend.kernel.principal import MASTER
+from backend.operations.parse_import import class_definitions, files
+from backend.operations.parse_import.files import FileSource
+from backend.operations.parse_import.formats.definitions import ClassDefinition
+from backend.operations.parse_import.formats.stored_objects import StoredObject
+from backend.operations.parse_import.problems import ImportFailed, Report
+from backend.operations.parse_import.progress import Progress, Step
+from backend.operations.parse_import.sources.base import Source, SourceFailed
+from functions.webhooks import service as webhooks
+from objects.app_config import service as app_config
+from objects.core.names import ClassName, FieldName
+from objects.rules import TransferredObject
+from objects.service import transfers
+
+Advanced = Callable[[str, int], None]
+"""Called with the step and the number of things read in it, after each batch."""
+
+
+@dataclass
+class Transfer:
+    """An import from ``source``.
+
+    ``file_source`` None leaves files where they are. After ``run``, every step of ``progress`` is
+    finished. Objects that change at the source during the import are taken over by another run
+    with ``again``: it reads everything and stores what is newer.
+    """
+
+    source: Source
+    progress: Progress
+    state: Path
+    report: Report
+    advanced: Advanced
+    file_source: FileSource | None = None
+
+    def again(self) -> None:
+        """Begin all steps again."""
+        self.progress.steps.clear()
+
+    def run(self) -> None:
+        """Import everything. Raises ``ImportFailed`` if it can't go on."""
+        try:
+            self._run()
+        except SourceFailed as error:
+            raise ImportFailed(str(error)) from error
+        except (UnderMaintenance, ServiceUnavailable) as error:
+            raise ImportFailed(error.message) from error
+
+    def _run(self) -> None:
+        definitions = class_definitions.imported(self.source.classes())
+        names: dict[str, ClassName] = {}
+        for definition in definitions:
+            class_name = class_definitions.define(definition, self.report)
+            if class_name is not None:
+                names[definition.name] = class_name
+        existing = [each for each in definitions if each.name in names]
+        for definition in existing:
+            self._objects(definition, names[definition.name])
+        for definition in existing:
+            for key in definition.relations:
+                self._members(definition, names[definition.name], FieldName(key))
+        for definition in existing:
+            with self._step(f"indexes of {definition.name}") as step:
+                if not step.is_finished:
+                    step.read = class_definitions.build_indexes(
+                        names[definition.name], definition, self.report
+                    )
+        self._settings()
+
+    def _objects(self, definition: ClassDefinition, class_name: ClassName) -> None:
+        with self._step(f"objects of {definition.name}") as step:
+            if step.is_finished:
+                return
+            for batch in self.source.objects(definition, step.position):
+                if self.file_source is not None:
+                    values = (value for obj in batch.objects for value in obj.fields.values())
+                    files.store(files.names_in(values), self.file_source, self.report)
+                outcome = transfers.store(class_name, [*map(transferred, batch.objects)])
+                for object_id, error in outcome.refused.items():
+                    self.report(f"{class_name}/{object_id}", str(error))
+                for unreadable in batch.unreadable:
+                    self.report(f"{class_name}/{unreadable.name}", unreadable.reason)
+                step.position = batch.position
+                step.read += len(batch.objects) + len(batch.unreadable)
+                step.refused += len(outcome.refused) + len(batch.unreadable)
+                self._advance(definition.name, step)
+
+    def _members(self, definition: ClassDefinition, class_name: ClassName, key: FieldName) -> None:
+        with self._step(f"relation {definition.name}.{key}") as step:
+            if step.is_finished:
+                return
+            for position, members in self.source.members(definition, key, step.position):
+                valid = transfers.add_members(class_name, key, members)
+                step.position = position
+                step.read += len(members)
+                step.refused += len(members) - valid
+                self._advance(f"{definition.name}.{key}", step)
+
+    def _settings(self) -> None:
+        with self._step("config and webhooks") as step:
+            if step.is_finished:
+                return
+            settings = self.source.settings()
+            if settings.config.get("params"):
+                step.read += 1
+                try:
+                    app_config.save(MASTER, settings.config)
+                except ServiceError as error:
+                    step.refused += 1
+                    self.report("config", str(error))
+            for hook in settings.hooks:
+                step.read += 1
+                try:
+                    webhooks.create(MASTER, dict(hook))
+                except ServiceError as error:
+                    if "already" not in str(error):
+                        step.refused += 1
+                        self.report(f"webhook {_hook_name(hook)}", str(error))
+            self._advance("config and webhooks", step)
+
+    def _advance(self, name: str, step: Step) -> None:
+        self.progress.save(self.state)
+        self.advanced(name, step.read)
+
+    def _step(self, name: str) -> _OpenStep:
+        return _OpenStep(self, self.progress.step(name))
+
+
+@dataclass
+class _OpenStep:
+    """A step that is finished when its block ends without an error."""
+
+    transfer: Transfer
+    step: Step
+
+    def __enter__(self) -> Step:
+        return self.step
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
+        if kind is None and not self.step.is_finished:
+            self.step.is_finished = True
+            self.transfer.progress.save(self.transfer.state)
+
+
+def transferred(obj: StoredObject) -> TransferredObject:
+    """Return the object as the object service takes it."""
+    secrets = obj.secrets
+    return TransferredObject(
+        obj.object_id,
+        obj.created_at,
+        obj.updated_at,
+        obj.acl,
+        obj.fields,
+        secrets.password_hash,
+        secrets.session_token,
+    )
+
+
+def _hook_name(hook: Mapping[str, object]) -> str:
+    names = (hook.get("functionName"), hook.get("className"), hook.get("triggerName"))
+    return " ".join(str(name) for name in names if name)
