@@ -119,9 +119,12 @@ class Target:
     def client(self) -> Client:
         return Client(self.port, self.mount, self.headers)
 
+    @property
+    def master_headers(self) -> dict[str, str]:
+        return {**self.headers, f"{self.prefix}-Master-Key": _KEYS["MASTER_KEY"]}
+
     def master(self) -> Client:
-        master_key = {f"{self.prefix}-Master-Key": _KEYS["MASTER_KEY"]}
-        return Client(self.port, self.mount, self.headers | master_key)
+        return Client(self.port, self.mount, self.master_headers)
 
 
 def service_environment(engines: Engines) -> dict[str, str]:

@@ -30,6 +30,7 @@ _OF_MONGO: Final = frozenset(
 )
 _OF_THE_SERVER: Final = frozenset({"_id_", "case_insensitive_username", "case_insensitive_email"})
 """Indexes that Parse Server makes of its own accord."""
+_RELATIONS_OF_PARSE: Final = {"_Role": ("users", "roles")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,8 @@ class ClassDefinition:
     @property
     def relations(self) -> list[str]:
         """The names of its relation fields."""
-        return [name for name, each in self.fields.items() if each.kind == "Relation"]
+        declared = [name for name, each in self.fields.items() if each.kind == "Relation"]
+        return [*dict.fromkeys((*declared, *_RELATIONS_OF_PARSE.get(self.name, ())))]
 
     def kind(self, field_name: str) -> str | None:
         """Return the type of a field, or None if the class has no such field."""
