@@ -82,7 +82,7 @@ def add_members(class_name: ClassName, key: FieldName, members: Sequence[tuple[s
 
 
 def stored(class_name: ClassName, object_ids: Sequence[str]) -> list[Record]:
-    """Return the objects of a class that have one of these ids, whoever may read them."""
+    """Return the objects of a class that have one of these ids, regardless of access lists."""
 
     def read() -> list[Record]:
         return transfers.read(_existing(class_name), object_ids)

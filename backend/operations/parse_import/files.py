@@ -94,16 +94,16 @@ def names_in(values: Iterable[Json]) -> Iterator[str]:
 
 def store(names: Iterable[str], source: FileSource, report: Report) -> int:
     """Fetch and store the files that aren't stored yet; return how many were stored."""
-    wanted = []
+    needed = []
     for name in dict.fromkeys(names):
         if not is_stored_name(name):
             report(f"file {name}", "a name that no file can have here")
         elif records.find(name) is None:
-            wanted.append(name)
+            needed.append(name)
     stored = 0
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        for start in range(0, len(wanted), _AT_ONCE):
-            some = wanted[start : start + _AT_ONCE]
+        for start in range(0, len(needed), _AT_ONCE):
+            some = needed[start : start + _AT_ONCE]
             for name, (upload, outcome) in zip(
                 some, pool.map(lambda each: _fetched(each, source), some), strict=True
             ):

@@ -61,8 +61,8 @@ def _compare_objects(source: Source, definition: ClassDefinition) -> Comparison:
         here: dict[str, Record] = {record.object_id: record for record in records}
         for obj in batch.objects:
             comparison.there += 1
-            wanted = _stored_form(definition.name, obj).digest()
-            comparison.checksum_there += int.from_bytes(wanted, "big")
+            expected = _stored_form(definition.name, obj).digest()
+            comparison.checksum_there += int.from_bytes(expected, "big")
             record = here.get(obj.object_id)
             if record is None:
                 comparison.missing += 1
@@ -70,7 +70,7 @@ def _compare_objects(source: Source, definition: ClassDefinition) -> Comparison:
                 continue
             present = _of_record(record).digest()
             comparison.checksum_here += int.from_bytes(present, "big")
-            if present != wanted:
+            if present != expected:
                 comparison.different += 1
                 _example(comparison, obj.object_id, "different")
         for unreadable in batch.unreadable:

@@ -1,4 +1,4 @@
-"""Objects as a Parse Server has stored them, whatever they were read from."""
+"""Objects as a Parse Server has stored them, in one form for all sources."""
 
 from __future__ import annotations
 
