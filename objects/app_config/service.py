@@ -19,7 +19,6 @@ from django.db.models.functions import Cast, Now
 from backend.kernel.errors import (
     CommandUnavailable,
     InvalidJSON,
-    InvalidKeyName,
     MasterKeyRequired,
     ObjectTooLarge,
     OperationForbidden,
@@ -29,7 +28,7 @@ from backend.kernel.principal import Principal
 from backend.kernel.texts.shown import shown
 from objects import triggers
 from objects.app_config.models import AppConfig
-from objects.core.names import PROHIBITED_KEYS, check_field_name
+from objects.core.names import PROHIBITED_KEYS, check_field_name, prohibited
 from objects.core.values import normalise
 from objects.database import maintenance
 from objects.database.orm import orm_queries
@@ -52,7 +51,7 @@ class Config:
 
     def shown_to(self, principal: Principal) -> Config:
         """What of it this caller may see."""
-        if principal.is_master:
+        if principal.has_master_key:
             return self
         hidden = self.master_key_only
         return Config({name: value for name, value in self.params.items() if name not in hidden})
@@ -110,7 +109,7 @@ def save(
 
 
 def _check_may_save(principal: Principal) -> None:
-    if not principal.is_master:
+    if not principal.has_master_key:
         raise MasterKeyRequired
     if not principal.may_write_as_master:
         raise OperationForbidden("read-only masterKey isn't allowed to update the config.")
@@ -127,7 +126,7 @@ def _params(values: object) -> dict[str, Any]:
 
 def _name(name: str) -> str:
     if name in PROHIBITED_KEYS:
-        raise InvalidKeyName(f'Prohibited keyword in request data: {{"key":"{name}"}}.')
+        raise prohibited(name)
     return check_field_name(name, "params")
 
 

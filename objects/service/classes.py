@@ -274,7 +274,7 @@ def _existing(table: ClassTable | None, class_name: ClassName) -> ClassTable:
 
 
 def _check_master(principal: Principal, action: str | None = None) -> None:
-    if not principal.is_master:
+    if not principal.has_master_key:
         raise MasterKeyRequired
     if action is not None and not principal.may_write_as_master:
         raise OperationForbidden(f"read-only masterKey isn't allowed to {action} a schema.")
