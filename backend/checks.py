@@ -24,6 +24,16 @@ def deployment(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
                 id="backend.W001",
             )
         )
+    if service_settings.MAINTENANCE_KEY and {"0.0.0.0/0", "::/0"} & set(
+        service_settings.MAINTENANCE_KEY_IPS
+    ):
+        messages.append(
+            Warning(
+                "The maintenance key is accepted from any address.",
+                hint="List the addresses of imports and exports in MAINTENANCE_KEY_IPS.",
+                id="backend.W007",
+            )
+        )
     address = urlsplit(settings.PUBLIC_URL)
     if address.scheme != "https" or address.hostname == "localhost":
         messages.append(
@@ -33,7 +43,7 @@ def deployment(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
                 id="backend.W002",
             )
         )
-    for name in ("MASTER_KEY", "READ_ONLY_MASTER_KEY"):
+    for name in ("MASTER_KEY", "READ_ONLY_MASTER_KEY", "MAINTENANCE_KEY"):
         key = getattr(service_settings, name)
         if key and len(key) < _SHORT:
             messages.append(

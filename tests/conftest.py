@@ -30,6 +30,7 @@ KEYS = {
     "CLIENT_KEY": "test-client-key",
     "MASTER_KEY": "test-master-key",
     "READ_ONLY_MASTER_KEY": "test-read-only-key",
+    "MAINTENANCE_KEY": "test-maintenance-key",
 }
 # All requests of a run come from one address. Tests of limits switch them on, those of the log
 # view the keeping of records.

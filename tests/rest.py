@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 APPLICATION = {"X-Svc-Application-Id": "test-app"}
 CLIENT = {**APPLICATION, "X-Svc-REST-API-Key": "test-rest-key"}
 MASTER = {**APPLICATION, "X-Svc-Master-Key": "test-master-key"}
+MAINTENANCE = {**APPLICATION, "X-Svc-Maintenance-Key": "test-maintenance-key"}
 READ_ONLY = {**APPLICATION, "X-Svc-Master-Key": "test-read-only-key"}
 
 

@@ -8,7 +8,7 @@ off). When none of these names an application, they come by HTTP Basic (``appId:
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping, MutableMapping, Sequence
 from hmac import compare_digest
 from time import time
 from typing import Any, NamedTuple
@@ -18,16 +18,26 @@ from backend.kernel.errors import (
     InvalidApplicationId,
     InvalidClientKey,
     InvalidJSON,
+    InvalidMaintenanceKey,
     InvalidMasterKey,
 )
 from backend.kernel.networks import is_in_networks
-from backend.kernel.principal import APPLICATION, CLIENT, MASTER, READ_ONLY_MASTER, Principal
+from backend.kernel.principal import (
+    APPLICATION,
+    CLIENT,
+    MAINTENANCE,
+    MASTER,
+    READ_ONLY_MASTER,
+    Authority,
+    Principal,
+)
 from backend.settings.conf import service_settings
 
 # What SDKs call credentials in the body.
 _BODY_KEYS = {
     "_ApplicationId": "application_id",
     "_MasterKey": "master_key",
+    "_MaintenanceKey": "maintenance_key",
     "_RestAPIKey": "rest_key",
     "_JavaScriptKey": "javascript_key",
     "_ClientKey": "client_key",
@@ -39,7 +49,6 @@ _BODY_REMARKS = (
     "_method",
     "_ClientVersion",
     "_RevocableSession",
-    "_MaintenanceKey",
     "_noBody",
     "_ContentType",
 )
@@ -59,6 +68,7 @@ class Credentials(NamedTuple):
     client_key: str | None = None
     session_token: str | None = None
     installation_id: str | None = None
+    maintenance_key: str | None = None
 
 
 # In the order of the fields above.
@@ -70,6 +80,7 @@ _HEADERS = (
     "CLIENT_KEY",
     "SESSION_TOKEN",
     "INSTALLATION_ID",
+    "MAINTENANCE_KEY",
 )
 _WITHOUT_ALIAS = tuple((f"HTTP_X_SVC_{name}",) * 2 for name in _HEADERS)
 _WITH_ALIAS = tuple((f"HTTP_X_SVC_{name}", f"HTTP_X_PARSE_{name}") for name in _HEADERS)
@@ -148,8 +159,9 @@ def authenticate(
 
     ``address`` is the caller's IP address. Without ``with_session`` the session token is ignored.
     ``proven`` is what ``check_keys`` has returned for them, so that keys are compared once. Raises
-    ``InvalidApplicationId``, ``InvalidMasterKey`` (also when a client key is valid),
-    ``InvalidClientKey`` when a client key is given and none is valid, ``InvalidSessionToken``.
+    ``InvalidApplicationId``, ``InvalidMasterKey`` and ``InvalidMaintenanceKey`` (also when another
+    key is valid), ``InvalidClientKey`` when a client key is given and none is valid,
+    ``InvalidSessionToken``.
     Without any key the principal is the application alone, which only some routes accept.
     """
     principal = proven or check_keys(credentials, address)
@@ -185,6 +197,12 @@ def check_keys(credentials: Credentials, address: str) -> Principal:
     """
     if not is_application(credentials.application_id):
         raise InvalidApplicationId
+    if credentials.maintenance_key is not None:
+        if not is_maintenance_key(credentials.maintenance_key, address):
+            raise InvalidMaintenanceKey
+        if credentials.installation_id is not None:
+            return Principal(Authority.MAINTENANCE, installation_id=credentials.installation_id)
+        return MAINTENANCE
     if credentials.master_key is not None:
         master = _master(credentials.master_key, address)
         if master is None:
@@ -209,10 +227,16 @@ def is_master_key(key: str, address: str) -> bool:
     return _master(key, address) is not None
 
 
+def is_maintenance_key(key: str, address: str) -> bool:
+    """Whether this is the maintenance key, and it may be used from this address."""
+    is_right = is_key(key, "MAINTENANCE_KEY")
+    return is_right and _is_allowed(address, service_settings.MAINTENANCE_KEY_IPS)
+
+
 def _master(key: str, address: str) -> Principal | None:
     is_master = is_key(key, "MASTER_KEY")
     is_read_only = is_key(key, "READ_ONLY_MASTER_KEY")
-    if not (is_master or is_read_only) or not _may_be_master(address):
+    if not (is_master or is_read_only) or not _is_allowed(address, service_settings.MASTER_KEY_IPS):
         return None
     return MASTER if is_master else READ_ONLY_MASTER
 
@@ -240,8 +264,7 @@ def is_same_key(key: str | None, expected: str) -> bool:
     return compare_digest(key.encode("utf-8", "replace"), expected.encode())
 
 
-def _may_be_master(address: str) -> bool:
-    networks = service_settings.MASTER_KEY_IPS
+def _is_allowed(address: str, networks: Sequence[str]) -> bool:
     return networks == _ANY_ADDRESS or is_in_networks(address, tuple(networks))
 
 

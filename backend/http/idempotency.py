@@ -96,7 +96,7 @@ def answer(
 
 
 def _is_asked_for(path: str) -> bool:
-    if service_settings.IDEMPOTENCY == "off":
+    if service_settings.IDEMPOTENCY_MODE == "off":
         return False
     bare = path.strip("/")
     return any(_compiled(pattern).match(bare) for pattern in service_settings.IDEMPOTENCY_PATHS)

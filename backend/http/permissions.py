@@ -18,9 +18,11 @@ class Requires(Enum):
 
 def check_route(requires: Requires, principal: Principal) -> None:
     """Raise ``InvalidClientKey`` or ``MasterKeyRequired`` if the route isn't for this caller."""
-    if requires is Requires.APPLICATION or principal.is_master:
+    if requires is Requires.APPLICATION:
         return
     if requires is Requires.MASTER_KEY:
-        raise MasterKeyRequired
+        if not principal.has_master_key:
+            raise MasterKeyRequired
+        return
     if principal.authority is Authority.APPLICATION:
-        raise InvalidClientKey
+        raise InvalidClientKey("unauthorized: a client key is required")

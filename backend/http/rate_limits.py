@@ -15,18 +15,21 @@ from django.http import HttpRequest, HttpResponse
 
 from backend.http.authentication import Credentials, authenticate, is_key
 from backend.http.context import client_address
-from backend.kernel.errors import ServiceError
+from backend.kernel.errors import InvalidMaintenanceKey, ServiceError
 from backend.kernel.limits import result_memory
 from backend.kernel.limits.statements import slow_statements
 from backend.kernel.networks import client_network
 from backend.kernel.principal import Principal
 from backend.kernel.request_context import Budget, current
 from backend.limits import FREE, Request, decide, rules_for
+from backend.logs.setup import get_logger
 from backend.settings.conf import service_settings
 
 
 def key_name(credentials: Credentials) -> str:
     """The name of the key that proved a principal; empty for the application id alone."""
+    if credentials.maintenance_key is not None:
+        return "maintenance_key"
     if credentials.master_key is not None:
         return "master_key"
     if credentials.javascript_key is None and credentials.client_key is None:
@@ -62,11 +65,13 @@ def admitted(
     """
     address = client_address(request.META)
     network = client_network(address)
-    if credentials.master_key is None:
+    if credentials.master_key is None and credentials.maintenance_key is None:
         slow_statements().check(network)
     try:
         principal = authenticate(credentials, address, with_session=with_session, proven=proven)
-    except ServiceError:
+    except ServiceError as error:
+        if isinstance(error, InvalidMaintenanceKey):
+            get_logger("http").warning("maintenance key refused", address=address)
         enter(request, method, address, None, "", *parameters)
         raise
     key = key_name(credentials)

@@ -30,6 +30,7 @@ from backend.http.renderers import Answer, render
 from backend.kernel.errors import CommandUnavailable, InvalidJSON, ServiceError
 from backend.kernel.principal import Principal
 from backend.kernel.request_context import current
+from backend.logs.setup import get_logger
 from backend.settings.conf import service_settings
 
 METHODS = ("GET", "POST", "PUT", "DELETE")
@@ -152,6 +153,10 @@ def read_call(request: HttpRequest, *, with_session: bool = True) -> Call:
     principal, address, key = rate_limits.admitted(
         request, credentials, method, params, body, with_session=with_session, proven=proven
     )
+    if principal.is_maintenance:
+        get_logger("http").info(
+            "maintenance key", method=method, path=request.path_info, address=address
+        )
     now = current()
     now.address = address
     if context is not None:

@@ -23,12 +23,13 @@ MAKERS: Mapping[str, Callable[[], str]] = {
     "MASTER_KEY": lambda: f"master-{secrets.token_hex(24)}",
     "CLIENT_KEY": lambda: f"client-{secrets.token_hex(16)}",
     "READ_ONLY_MASTER_KEY": lambda: f"read-only-{secrets.token_hex(24)}",
+    "MAINTENANCE_KEY": lambda: f"maintenance-{secrets.token_hex(24)}",
     "WEBHOOK_KEY": lambda: f"webhook-{secrets.token_hex(24)}",
     "WEBHOOK_SECRET": lambda: f"whsec_{b64encode(secrets.token_bytes(32)).decode()}",
 }
 """How each key is made."""
 
-_FIRST = ("SECRET_KEY", "APP_ID", "REST_API_KEY", "JAVASCRIPT_KEY", "MASTER_KEY")
+_FIRST = ("SECRET_KEY", "APP_ID", "REST_API_KEY", "JAVASCRIPT_KEY", "MASTER_KEY", "MAINTENANCE_KEY")
 _HEADING = "# Keys of this instance. The environment and .env win over this file.\n"
 _LINE = re.compile(r"(?:export )?([A-Za-z_0-9]+)=(.*)")
 # What any reader of such files takes for itself: no quotes, no $ that would name a variable.

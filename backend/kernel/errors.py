@@ -57,6 +57,7 @@ ServiceError
 ├── InvalidSchemaOperation  255   400
 ├── InvalidApplicationId    260   403
 ├── InvalidMasterKey        261   403
+│   └── InvalidMaintenanceKey 261 403
 ├── InvalidClientKey        262   403
 └── ServiceUnavailable        1   503  a dependency (database, Redis, a provider) can't be reached
 """
@@ -340,8 +341,13 @@ class InvalidMasterKey(ServiceError):
         super().__init__("unauthorized: invalid master key")
 
 
+class InvalidMaintenanceKey(InvalidMasterKey):
+    def __init__(self) -> None:
+        ServiceError.__init__(self, "unauthorized: invalid maintenance key")
+
+
 class InvalidClientKey(ServiceError):
     code, status = 262, 403
 
-    def __init__(self, message: str = "unauthorized: a valid client key is required") -> None:
+    def __init__(self, message: str = "unauthorized") -> None:
         super().__init__(message)

@@ -21,6 +21,8 @@ class Authority(Enum):
 
     MASTER = "master"
     READ_ONLY_MASTER = "read-only master"
+    MAINTENANCE = "maintenance"
+    """As master for objects, and for what the service alone writes; not for the app itself."""
     CLIENT = "client"
     APPLICATION = "application"
     """The application id alone: only routes that say so answer it."""
@@ -44,12 +46,26 @@ class Principal:
     @property
     def is_master(self) -> bool:
         """Whether ACLs and class-level permissions are bypassed for reading."""
-        return self.authority in (Authority.MASTER, Authority.READ_ONLY_MASTER)
+        return self.authority in (
+            Authority.MASTER,
+            Authority.READ_ONLY_MASTER,
+            Authority.MAINTENANCE,
+        )
 
     @property
     def may_write_as_master(self) -> bool:
         """Whether ACLs and class-level permissions are bypassed for writing."""
-        return self.authority is Authority.MASTER
+        return self.authority in (Authority.MASTER, Authority.MAINTENANCE)
+
+    @property
+    def has_master_key(self) -> bool:
+        """Whether the app itself may be managed: schemas, config, jobs, webhooks."""
+        return self.authority in (Authority.MASTER, Authority.READ_ONLY_MASTER)
+
+    @property
+    def is_maintenance(self) -> bool:
+        """Whether times and internal fields of objects may be read and set."""
+        return self.authority is Authority.MAINTENANCE
 
     @cached_property
     def acl_ids(self) -> frozenset[str]:
@@ -61,5 +77,6 @@ class Principal:
 
 MASTER = Principal(Authority.MASTER)
 READ_ONLY_MASTER = Principal(Authority.READ_ONLY_MASTER)
+MAINTENANCE = Principal(Authority.MAINTENANCE)
 CLIENT = Principal(Authority.CLIENT)
 APPLICATION = Principal(Authority.APPLICATION)

@@ -22,6 +22,11 @@ SECURITY_SCHEMES: Schema = {
             "X-Svc-Master-Key",
             "Full access, for servers only; a read-only master key goes here too.",
         ),
+        (
+            "maintenanceKey",
+            "X-Svc-Maintenance-Key",
+            "For imports and exports: as the master key for objects; sets their times as well.",
+        ),
         ("sessionToken", "X-Svc-Session-Token", "The user's session, from signing up or in."),
     )
 }
@@ -34,7 +39,7 @@ _STATUSES = {
     ),
     "403": (
         "Not with these credentials.",
-        {"code": 262, "error": "unauthorized: a valid client key is required"},
+        {"code": 262, "error": "unauthorized"},
     ),
     "404": (
         "There is no such object, or not for this caller.",

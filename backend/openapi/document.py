@@ -52,14 +52,14 @@ def document_for(principal: Principal) -> Document:
     """Return the API as this caller may know it: the same text for the same rights."""
     parts = offers(principal)
     key = (
-        principal.is_master,
+        principal.has_master_key,
         _settings(),
         tuple(fixed_schemas()),
         tuple(offer.fingerprint for offer in parts),
     )
     document = _documents.get(key)
     if document is None:
-        text = _encode(_assembled(parts, shows_master=principal.is_master))
+        text = _encode(_assembled(parts, shows_master=principal.has_master_key))
         document = Document(text, f'"{sha256(text).hexdigest()[:32]}"')
         _keep(key, document)
     return document

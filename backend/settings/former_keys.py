@@ -12,7 +12,14 @@ from datetime import UTC, datetime
 Former = Mapping[str, Sequence[tuple[str, float]]]
 """By the name of the key: what it was, and until when (seconds since the epoch) it counts."""
 
-NAMES = ("MASTER_KEY", "READ_ONLY_MASTER_KEY", "REST_API_KEY", "JAVASCRIPT_KEY", "CLIENT_KEY")
+NAMES = (
+    "MASTER_KEY",
+    "READ_ONLY_MASTER_KEY",
+    "MAINTENANCE_KEY",
+    "REST_API_KEY",
+    "JAVASCRIPT_KEY",
+    "CLIENT_KEY",
+)
 _ITEM = re.compile(rf"({'|'.join(NAMES)})=(.+)@([0-9T:-]+Z)")
 
 

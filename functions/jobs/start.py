@@ -83,7 +83,7 @@ def start_job(name: str, /, **params: Any) -> str:
 
 def check_may_start(principal: Principal) -> None:
     """Raise ``MasterKeyRequired`` or ``OperationForbidden`` unless the caller may start jobs."""
-    if not principal.is_master:
+    if not principal.has_master_key:
         raise MasterKeyRequired
     if not principal.may_write_as_master:
         raise OperationForbidden("read-only masterKey isn't allowed to run a job.")

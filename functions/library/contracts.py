@@ -96,7 +96,7 @@ def _wei(value: int | str) -> int:
 
 
 def _may_view(request: FunctionRequest, contract: SmartContract) -> bool:
-    if request.principal.is_master:
+    if request.principal.has_master_key:
         return True
     if contract.view_roles is None:
         return request.user_id is not None

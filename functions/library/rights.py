@@ -18,7 +18,7 @@ _LOGIN: Final = requirements(require_user=True)
 def check_login(request: FunctionRequest) -> None:
     """Raise ``ValidationFailed`` unless the caller is a user or has a master key. The read-only
     one passes: what it lacks is a right."""
-    if not request.principal.is_master:
+    if not request.principal.has_master_key:
         _LOGIN.check(request.principal, dict)
 
 

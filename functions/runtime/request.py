@@ -37,7 +37,7 @@ class Request:
     @property
     def master(self) -> bool:
         """Whether the master key is used (the read-only one is not)."""
-        return self.principal.may_write_as_master
+        return self.principal.has_master_key and self.principal.may_write_as_master
 
     @property
     def read_only(self) -> bool:

@@ -50,7 +50,7 @@ class Requirements:
 
     def check(self, principal: Principal, user: Callable[[], Mapping[str, Any]]) -> None:
         """Raise ``ValidationFailed`` unless the caller qualifies. ``user`` reads its object."""
-        if self.master and not principal.may_write_as_master:
+        if self.master and not (principal.has_master_key and principal.may_write_as_master):
             raise _failed("Master key is required to complete this request.")
         if principal.may_write_as_master and not self.even_master:
             return

@@ -33,7 +33,7 @@ def described_functions(principal: Principal, routes: list[Route]) -> Offer:
 def may_see(function: Function, principal: Principal) -> bool:
     """Whether the caller could call it, as far as that doesn't depend on the user's object."""
     requirements = function.requirements
-    if principal.is_master:
+    if principal.has_master_key:
         return True
     if requirements.master or (requirements.asks_for_user and principal.user_id is None):
         return False

@@ -92,7 +92,7 @@ def _paths(paths: Any) -> str:
 def _caller(principal: Principal, *, only_pointer: bool = False) -> Wire:
     now = current()
     fields: Wire = {
-        "master": principal.may_write_as_master,
+        "master": principal.has_master_key and principal.may_write_as_master,
         "isReadOnly": principal.is_master and not principal.may_write_as_master,
         "ip": now.address,
         "headers": dict(now.headers),

@@ -178,7 +178,7 @@ def _no_trigger(class_name: Subject) -> InvalidHook:
 
 
 def _check_may_read(principal: Principal) -> None:
-    if not principal.is_master:
+    if not principal.has_master_key:
         raise MasterKeyRequired
 
 

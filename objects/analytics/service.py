@@ -70,7 +70,7 @@ def counts(principal: Principal, name: str | None, params: Mapping[str, Any]) ->
     the last 30 days unless they are given, and at most 366 days apart. At most ``MOST_COUNTS``
     come back. Raises ``MasterKeyRequired``, ``InvalidQuery``.
     """
-    if not principal.is_master:
+    if not principal.has_master_key:
         raise MasterKeyRequired
     for parameter in params.keys() - _ASKED:
         raise InvalidQuery(f"Invalid parameter for query: {shown(parameter)}")

@@ -19,7 +19,6 @@ from django.db.models.functions import Cast, Now
 from backend.kernel.errors import (
     CommandUnavailable,
     InvalidJSON,
-    InvalidKeyName,
     MasterKeyRequired,
     ObjectTooLarge,
     OperationForbidden,
@@ -29,10 +28,12 @@ from backend.kernel.principal import Principal
 from backend.kernel.texts.shown import shown
 from objects import triggers
 from objects.app_config.models import AppConfig
-from objects.core.names import PROHIBITED_KEYS, check_field_name
+from objects.core.names import PROHIBITED_KEYS, check_field_name, prohibited
+from objects.core.update.operators import OPERATORS, Delete, Operation, Set, SetOnInsert
 from objects.core.values import normalise
 from objects.database import maintenance
 from objects.database.orm import orm_queries
+from objects.file_urls import is_stored_name
 from objects.triggers import CONFIG, Occasion
 
 # All of it goes to every client that asks.
@@ -40,7 +41,7 @@ MOST_PARAMS: Final = 1000
 MOST_BYTES: Final = 1024 * 1024
 
 _ROW: Final = 1
-_DELETE: Final = object()
+_OPERATORS: Final = frozenset({"Delete", "Increment", "Add", "AddUnique", "Remove", "SetOnInsert"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class Config:
 
     def shown_to(self, principal: Principal) -> Config:
         """What of it this caller may see."""
-        if principal.is_master:
+        if principal.has_master_key:
             return self
         hidden = self.master_key_only
         return Config({name: value for name, value in self.params.items() if name not in hidden})
@@ -83,13 +84,14 @@ def save(
     body: Mapping[str, Any],
     provided: Callable[[Config], bool] | None = None,
 ) -> bool:
-    """Set, and remove (``{"__op": "Delete"}``), the parameters that the body names.
+    """Set the parameters that the body names, or change them by update operators.
 
     ``body`` is ``{"params": {…}, "masterKeyOnly": {name: bool}}``; a parameter that is set and not
     named there is for everybody from now on, as Parse's SDKs say. Raises ``MasterKeyRequired``,
     ``OperationForbidden`` (the read-only master key), ``InvalidKeyName``, ``InvalidJSON``,
-    ``CommandUnavailable`` (another operator), ``ObjectTooLarge``, ``UnderMaintenance`` and what
-    ``values.normalise`` raises, and what a trigger of ``@Config`` raises; nothing is changed then.
+    ``CommandUnavailable`` (another operator), ``IncorrectType`` (an operator can't work on the
+    value), ``ObjectTooLarge``, ``UnderMaintenance``, what ``values.normalise`` raises, and what a
+    trigger of ``@Config`` raises; nothing is changed then.
     Every save goes through here. Triggers see all parameters by name, as they will be and as they
     were; the one before the save may change them.
 
@@ -110,14 +112,14 @@ def save(
 
 
 def _check_may_save(principal: Principal) -> None:
-    if not principal.is_master:
+    if not principal.has_master_key:
         raise MasterKeyRequired
     if not principal.may_write_as_master:
         raise OperationForbidden("read-only masterKey isn't allowed to update the config.")
 
 
-def _params(values: object) -> dict[str, Any]:
-    """The values by name, checked; ``_DELETE`` for those to be removed."""
+def _params(values: object) -> dict[str, Operation]:
+    """The changes of parameters by name, checked."""
     if values is None:
         return {}
     if not isinstance(values, dict):
@@ -127,19 +129,36 @@ def _params(values: object) -> dict[str, Any]:
 
 def _name(name: str) -> str:
     if name in PROHIBITED_KEYS:
-        raise InvalidKeyName(f'Prohibited keyword in request data: {{"key":"{name}"}}.')
+        raise prohibited(name)
     return check_field_name(name, "params")
 
 
-def _value(name: str, value: object) -> Any:
+def _value(name: str, value: object) -> Operation:
     if isinstance(value, dict) and "__op" in value:
-        if value["__op"] != "Delete":
+        operator = value["__op"]
+        if not isinstance(operator, str) or operator not in _OPERATORS:
             raise CommandUnavailable(
-                f"params.{shown(name)}: The {shown(value['__op'])} operator is not supported here."
+                f"params.{shown(name)}: The {shown(operator)} operator is not supported here."
             )
-        return _DELETE
+        return OPERATORS[operator].parse(f"params.{name}", value)
     # A parameter is no field of a class, so it can't be a Relation.
-    return normalise(value, ("params", name), depth=1)
+    return Set(_with_address(normalise(value, ("params", name), depth=1), value))
+
+
+def _with_address(parameter: Json, sent: object) -> Json:
+    """Return a parameter; a File that isn't stored here keeps the address that it was saved with.
+
+    Only the master key saves parameters, so clients can't lead others to an address this way.
+    """
+    url = sent.get("url") if isinstance(sent, dict) else None
+    if (
+        isinstance(parameter, dict)
+        and parameter.get("__type") == "File"
+        and isinstance(url, str)
+        and not is_stored_name(str(parameter["name"]))
+    ):
+        return {**parameter, "url": url}
+    return parameter
 
 
 def _flags(value: object, params: Mapping[str, Any]) -> frozenset[str]:
@@ -156,9 +175,15 @@ def _flags(value: object, params: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(name for name, flag in value.items() if flag)
 
 
-def _changed(before: Config, changes: Mapping[str, Any], hidden: frozenset[str]) -> Config:
-    params = {**before.params, **changes}
-    params = {name: value for name, value in params.items() if value is not _DELETE}
+def _changed(before: Config, changes: Mapping[str, Operation], hidden: frozenset[str]) -> Config:
+    params = dict(before.params)
+    for name, operation in changes.items():
+        if isinstance(operation, Delete):
+            params.pop(name, None)
+        elif isinstance(operation, SetOnInsert):
+            params.setdefault(name, operation.value)
+        else:
+            params[name] = operation.outcome(params.get(name), f"params.{name}")
     if len(params) > MOST_PARAMS:
         raise ObjectTooLarge(f"params: the config has at most {MOST_PARAMS} parameters")
     named = before.master_key_only - changes.keys() | hidden

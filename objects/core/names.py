@@ -136,6 +136,9 @@ def check_key_path(path: str) -> FieldPath:
             raise InvalidKeyName(f"Invalid key name: {shown(path)}")
         return (path,)
     name, *keys = path.split(".")
+    for step in (name, *keys):
+        if step in PROHIBITED_KEYS:
+            raise prohibited(step)
     if (
         not is_field_name(name)
         or len(keys) >= MAX_PATH_STEPS
@@ -143,6 +146,13 @@ def check_key_path(path: str) -> FieldPath:
     ):
         raise InvalidKeyName(f"Invalid key name: {shown(path)}")
     return (name, *keys)
+
+
+def prohibited(key: str) -> InvalidKeyName:
+    """Return the error for one of ``PROHIBITED_KEYS`` in a request."""
+    # Parse Server's list has this key together with the one value that its database executes.
+    value = ',"value":"Code"' if key == "_bsontype" else ""
+    return InvalidKeyName(f'Prohibited keyword in request data: {{"key":"{key}"{value}}}.')
 
 
 def field_of(key: WriteKey) -> FieldName:

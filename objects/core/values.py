@@ -33,10 +33,16 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Final, Literal, TypeAlias
 
-from backend.kernel.errors import IncorrectType, InvalidJSON, InvalidKeyName, InvalidNestedKey
+from backend.kernel.errors import IncorrectType, InvalidJSON, InvalidNestedKey
 from backend.kernel.json_types import Json
 from backend.kernel.texts.shown import shown
-from objects.core.names import PROHIBITED_KEYS, is_class_name, is_object_id, is_storable_text
+from objects.core.names import (
+    PROHIBITED_KEYS,
+    is_class_name,
+    is_object_id,
+    is_storable_text,
+    prohibited,
+)
 
 FieldKind: TypeAlias = Literal[
     "String",
@@ -177,7 +183,7 @@ def check_nested_key(key: object, place: Place) -> str:
     if type(key) is not str:
         raise InvalidJSON(f"{render_place(place)}: a key must be a string")
     if key in PROHIBITED_KEYS:
-        raise InvalidKeyName(f'Prohibited keyword in request data: {{"key":"{key}"}}.')
+        raise prohibited(key)
     if "$" in key or "." in key:
         raise InvalidNestedKey(
             "Nested keys should not contain the '$' or '.' characters:"

@@ -55,6 +55,8 @@ def sentence_for(
 
 def describe(principal: Principal) -> str:
     """Return the caller, by the ids that access lists and permissions may name."""
+    if principal.is_maintenance:
+        return "the maintenance key"
     if principal.may_write_as_master:
         return "the master key"
     if principal.is_master:

@@ -53,7 +53,7 @@ class StillRunning(DuplicateRequest):
     """The first request isn't answered yet."""
 
     def __init__(self) -> None:
-        super().__init__("The first request with this id is still being carried out; try again.")
+        super().__init__("Duplicate request: the first one is still being carried out; try again.")
         self.headers = {"Retry-After": "1"}
 
 
@@ -114,13 +114,13 @@ def _find(request: IdentifiedRequest) -> StoredResponse | None:
         row = answers.values_list("fingerprint", "answer").first()
     if row is None:
         return None
-    if service_settings.IDEMPOTENCY == "refuse":
+    if service_settings.IDEMPOTENCY_MODE == "reject":
         raise DuplicateRequest
     fingerprint, answer = row
     if not any(hmac.compare_digest(fingerprint, candidate) for candidate in request.fingerprints):
-        raise DuplicateRequest("This request id was used for another request.")
+        raise DuplicateRequest  # another request has this id
     if answer is None:
-        raise DuplicateRequest("The request was carried out, but its answer wasn't kept.")
+        raise DuplicateRequest("Duplicate request: it was carried out, but its answer wasn't kept.")
     return _opened(answer)
 
 
@@ -129,13 +129,13 @@ def _opened(answer: str) -> StoredResponse:
         return msgspec.json.decode(cipher(_PURPOSE).decrypt(answer), type=StoredResponse)
     except InvalidToken:
         raise DuplicateRequest(
-            "The request was carried out, but its answer can't be read any more."
+            "Duplicate request: it was carried out, but its answer can't be read any more."
         ) from None
 
 
 def _keep(request: IdentifiedRequest, answered: StoredResponse) -> None:
     sealed = None
-    if service_settings.IDEMPOTENCY == "replay" and len(answered.body) <= MOST_BYTES:
+    if service_settings.IDEMPOTENCY_MODE == "replay" and len(answered.body) <= MOST_BYTES:
         sealed = cipher(_PURPOSE).encrypt(msgspec.json.encode(answered)).decode()
     params = {
         "key": request.key,

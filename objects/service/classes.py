@@ -253,9 +253,12 @@ def delete(principal: Principal, class_name: ClassName) -> None:
 
 @maintenance.reported_first
 def purge(principal: Principal, class_name: ClassName) -> None:
-    """Remove all objects of a class; its schema stays."""
-    _check_master(principal, "delete")
-    current = _existing(registry.find(class_name), class_name)
+    """Remove all objects of a class; its schema stays. A class that doesn't exist has none."""
+    _check_master(principal, "purge")
+    current = registry.find(class_name)
+    if current is None:
+        check_class_name(class_name)
+        return
     with locks.stopped(current), maintenance.writing():
         table = _existing(registry.lock(class_name), class_name)
         contents.lock_as_writer(table)
@@ -274,7 +277,7 @@ def _existing(table: ClassTable | None, class_name: ClassName) -> ClassTable:
 
 
 def _check_master(principal: Principal, action: str | None = None) -> None:
-    if not principal.is_master:
+    if not principal.has_master_key:
         raise MasterKeyRequired
     if action is not None and not principal.may_write_as_master:
         raise OperationForbidden(f"read-only masterKey isn't allowed to {action} a schema.")

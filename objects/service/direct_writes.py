@@ -167,7 +167,7 @@ def _insert(
 ) -> Created:
     new = _new_object(principal, table, write, object_id)
     created_at = writes.create(
-        table, object_id, new.fields, new.acl, write.relations, is_last=is_last
+        table, object_id, new.fields, new.acl, write.relations, times=write.times, is_last=is_last
     )
     return Created(object_id, created_at, new.shown)
 

@@ -199,7 +199,7 @@ def aggregate(principal: Principal, class_name: ClassName, aggregation: Aggregat
 
     For the master key: a pipeline sees all objects and fields.
     """
-    if not principal.is_master:
+    if not principal.has_master_key:
         raise MasterKeyRequired
 
     def aggregated() -> list[str]:

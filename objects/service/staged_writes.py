@@ -130,7 +130,7 @@ class Create(_StagedWrite):
                 done = _carry_out(rules, attempt, class_name, object_id, changes)
                 shown = {"updatedAt": done.updated_at, **done.fields}
                 return Created(object_id, created_at, shown, is_new=False)
-            write = _write(rules, attempt, changes, creating=True)
+            write = _write(rules, attempt, class_name, changes, creating=True)
             is_last = is_outermost and rules is _PLAIN and not _has_saved(class_name)
             new = direct_writes.create(
                 self.principal,
@@ -186,7 +186,7 @@ def _carry_out(
     changes: _Changes,
 ) -> Updated:
     """Change this object as the rules want it by now."""
-    write = _write(rules, attempt, changes, creating=False)
+    write = _write(rules, attempt, class_name, changes, creating=False)
     done = direct_writes.update(attempt.principal, class_name, object_id, write, changes.names)
     with _refusals(class_name):
         rules.after_update(attempt)
@@ -194,11 +194,24 @@ def _carry_out(
     return Updated(done.updated_at, {**done.fields, **attempt.shown})
 
 
-def _write(rules: Rules[Any], attempt: Change, changes: _Changes, *, creating: bool) -> Write:
+def _write(
+    rules: Rules[Any],
+    attempt: Change,
+    class_name: ClassName,
+    changes: _Changes,
+    *,
+    creating: bool,
+) -> Write:
     # Only without rules: they may change the value of a field after it was parsed.
     parsed = changes.parsed if rules is _PLAIN else None
-    write = parse_write(attempt.fields, creating=creating, parsed=parsed)
-    return Write(write.operations, write.acl, creating, attempt.server_changes)
+    write = parse_write(
+        attempt.fields,
+        creating=creating,
+        parsed=parsed,
+        class_name=class_name,
+        sets_times=attempt.principal.is_maintenance,
+    )
+    return Write(write.operations, write.acl, creating, attempt.server_changes, write.times)
 
 
 def delete(principal: Principal, class_name: ClassName, object_id: ObjectId) -> None:
@@ -246,7 +259,7 @@ def _before_save(attempt: Change, class_name: ClassName) -> _Changes:
     proofs = {name: attempt.fields[name] for name in ("authData",) if name in attempt.fields}
     fields = {name: value for name, value in attempt.fields.items() if name not in proofs}
     table = registry.find(class_name)
-    write = parse_write(fields, creating=attempt.creating)
+    write = parse_write(fields, creating=attempt.creating, class_name=class_name)
     planned = _outcome(table, write, attempt)
     occasion = Occasion(
         "before_save",

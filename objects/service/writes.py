@@ -55,7 +55,9 @@ def create(
         new_id = new_object_id() if object_id is None else check_object_id(object_id)
     write = None
     if not staged_writes.concerns_saving(class_name):
-        write = parse_write(fields, creating=True)
+        write = parse_write(
+            fields, creating=True, class_name=class_name, sets_times=principal.is_maintenance
+        )
     staged: staged_writes.Create | None = None
 
     def attempt() -> Created:
@@ -87,11 +89,15 @@ def create_many(
     check_class_name(class_name)
     outcomes: list[Created | ServiceError] = []
     together: list[_Parsed] = []
-    if staged_writes.concerns_saving(class_name) or any(map(_chooses_id, bodies)):
+    if (
+        principal.is_maintenance
+        or staged_writes.concerns_saving(class_name)
+        or any(map(_chooses_id, bodies))
+    ):
         return [_outcome(partial(create, principal, class_name, body)) for body in bodies]
     for body in bodies:
         try:
-            write = parse_write(dict(body), creating=True)
+            write = parse_write(dict(body), creating=True, class_name=class_name)
         except ServiceError:
             outcomes += _create_together(principal, class_name, together)
             together = []
@@ -139,9 +145,11 @@ def update(
     """
     check_class_name(class_name)
     fields = dict(body)
+    if fields.get("objectId") == object_id:
+        del fields["objectId"]  # clients may send the whole object back
     write = None
     if not staged_writes.concerns_saving(class_name):
-        write = parse_write(fields, creating=False)
+        write = parse_write(fields, creating=False, class_name=class_name)
     staged: staged_writes.Update | None = None
 
     def attempt() -> Updated:

@@ -25,7 +25,7 @@ from objects.access.write_visibility import Visibility
 from objects.core.access.acl import Acl
 from objects.core.names import FieldName, ObjectId
 from objects.core.query.tree import Query
-from objects.core.update.operations import Write, apply, echo
+from objects.core.update.operations import Times, Write, apply, echo
 from objects.core.update.operators import ChangeRelation
 from objects.database import maintenance
 from objects.database.parameters import as_text
@@ -74,21 +74,26 @@ def create(
     acl: Acl,
     relations: Mapping[FieldName, ChangeRelation],
     *,
+    times: Times | None = None,
     is_last: bool = False,
 ) -> str:
-    """Store a new object and return its time.
+    """Store a new object and return its time: now, or the first of ``times``.
 
     ``is_last`` as for ``statements.fetch``. Raises ``DuplicateValue`` or ``StaleClass``.
     """
     values = _values(table, object_id, fields, acl)
+    moments = f"{NOW}, {NOW}"
+    moment_params: tuple[str, ...] = ()
+    if times is not None:
+        moments, moment_params = "%s::timestamptz, %s::timestamptz", tuple(times)
     names = ", ".join(values)
     slots = ", ".join(_slot(name) for name in values)
     statement = (
         f"INSERT INTO {table.relation} (created_at, updated_at, {names})"
-        f" SELECT {NOW}, {NOW}, {slots} WHERE {_guard()}"
+        f" SELECT {moments}, {slots} WHERE {_guard()}"
         f" RETURNING {timestamp_text('created_at')}"
     )
-    params = (*values.values(), table.class_id, table.version)
+    params = (*moment_params, *values.values(), table.class_id, table.version)
     if not relations:
         return _insert(table, statement, params, is_last=is_last)
     with transaction.atomic():

@@ -177,7 +177,7 @@ def log_in_with_passkey(
 
 def log_in_as(principal: Principal, user_id: object) -> Wire:
     """A session of any user, for the master key."""
-    if not principal.is_master:
+    if not principal.has_master_key:
         raise MasterKeyRequired
     if not principal.may_write_as_master:
         raise OperationForbidden("read-only masterKey isn't allowed to login as another user.")

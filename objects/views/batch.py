@@ -34,6 +34,7 @@ from backend.kernel.errors import (
     TransactionConflict,
     UnderMaintenance,
 )
+from backend.kernel.texts.shown import shown
 from backend.limits import Request, rules_for
 from backend.openapi import answer, describes, ref
 from backend.settings.conf import service_settings
@@ -264,19 +265,22 @@ def _target(path: str) -> _Target:
     route = resolve(bare[len(mount) :]) if bare.startswith(f"{mount}/") else None
     view_class = getattr(route.view, "view_class", None) if route else None
     if route is None or view_class is None or not issubclass(view_class, ServiceView):
-        raise InvalidJSON(f"cannot route batch path {path[:200]}")
+        raise InvalidJSON(f"cannot route batch path {shown(path)}")
     return _Target(bare[len(mount) :], view_class, route.names)
 
 
 def _item(call: Call, request: object, place: str, target_of: Callable[[str], _Target]) -> _Item:
     if not isinstance(request, dict):
-        raise InvalidJSON(f"{place}: expected an object")
-    method = request.get("method")
-    if not isinstance(method, str) or method.upper() not in METHODS:
-        raise InvalidJSON(f"{place}.method: expected one of {', '.join(METHODS)}")
+        raise InvalidJSON(f"batch request path must be a string ({place}: expected an object)")
     path = request.get("path")
     if not isinstance(path, str):
-        raise InvalidJSON(f"{place}.path: expected a string")
+        raise InvalidJSON(f"batch request path must be a string ({place}.path)")
+    method = request.get("method")
+    if not isinstance(method, str) or method.upper() not in METHODS:
+        raise InvalidJSON(
+            f"cannot route {'undefined' if method is None else shown(method)} {shown(path)}"
+            f" ({place}.method: expected one of {', '.join(METHODS)})"
+        )
     body = request.get("body")
     if body is None:
         body = {}
@@ -284,7 +288,7 @@ def _item(call: Call, request: object, place: str, target_of: Callable[[str], _T
         raise InvalidJSON(f"{place}.body: expected an object")
     target = target_of(path)
     if target.view_class is BatchView:
-        raise InvalidJSON(f"{place}.path: a batch can't contain a batch")
+        raise InvalidJSON(f"nested batch requests are not allowed ({place}.path)")
     query = path.partition("?")[2]
     params: dict[str, Any] = dict(query_parameters(query)) if query else {}
     if method.upper() == "GET":

@@ -39,6 +39,77 @@ def test_groups_show_their_key_as_object_id(master, sales):
     ]
 
 
+@pytest.mark.parametrize("key", [None, "", {}, []])
+def test_an_empty_key_makes_one_group_whose_id_is_null(master, sales, key):
+    assert aggregate(master, {"$group": {"_id": key, "number": {"$sum": 1}}}) == [
+        {"objectId": None, "number": 4}
+    ]
+
+
+def test_groups_by_a_pointer_show_the_id_that_it_points_to(master, sales):
+    master.make("Sale", amount=1)
+    group = {"_id": "$shop", "number": {"$sum": 1}}
+    results = aggregate(master, {"$group": group})
+    assert {row["objectId"]: row["number"] for row in results} == {
+        sales["north"]: 2,
+        sales["south"]: 2,
+        None: 1,
+    }
+    assert aggregate(master, {"$sortByCount": "$shop"})[-1]["objectId"] is None
+    raw = aggregate(master, {"$group": group}, rawFieldNames="true")
+    assert {row["_id"] for row in raw} == {sales["north"], sales["south"], None}
+
+
+def test_a_match_takes_the_id_of_a_pointer_for_the_pointer(master, sales):
+    north, south = sales["north"], sales["south"]
+    for condition, number in (
+        (north, 2),
+        ({"$eq": south}, 2),
+        ({"$ne": north}, 2),
+        ({"$in": [north, south]}, 4),
+        ({"$nin": [north]}, 2),
+        ("nobody0000", 0),
+        ({"__type": "Pointer", "className": "Shop", "objectId": north}, 2),
+    ):
+        rows = aggregate(master, {"$match": {"shop": condition}}, {"$limit": 10})
+        assert len(rows) == number, condition
+    either = {"$or": [{"shop": north}, {"$and": [{"shop": south}, {"amount": 7}]}]}
+    assert len(aggregate(master, {"$match": either})) == 3
+
+
+def test_a_match_takes_text_for_the_date_of_a_date_field(master, sales):
+    for day in (1, 2, 3):
+        date = {"__type": "Date", "iso": f"2026-01-0{day}T00:00:00.000Z"}
+        master.make("Visit", on=date, text=date["iso"])
+    second = "2026-01-02T00:00:00.000Z"
+    for condition, number in (
+        ({"$lt": second}, 1),
+        ({"$gte": "2026-01-02"}, 2),
+        ({"$gt": second, "$lte": "2026-01-03T00:00:00Z"}, 1),
+        (second, 1),
+        ({"$in": [second, "2026-01-03T00:00:00.000Z"]}, 2),
+        ({"$lt": {"$date": second}}, 1),
+        ("no date", 0),
+    ):
+        rows = aggregate(master, {"$match": {"on": condition}}, class_name="Visit")
+        assert len(rows) == number, condition
+    assert len(aggregate(master, {"$match": {"text": second}}, class_name="Visit")) == 1
+    nested = {"$or": [{"on": second}, {"$and": [{"on": {"$gt": second}}, {"text": "x"}]}]}
+    assert len(aggregate(master, {"$match": nested}, class_name="Visit")) == 1
+
+
+def test_distinct_values_take_a_constraint_in_either_form(master, sales):
+    for where in ({"shopName": "south"}, json.dumps({"shopName": "south"})):
+        reply = master.post(
+            "/aggregate/Sale", {"_method": "GET", "distinct": "amount", "$where": where}
+        )
+        assert reply.json["results"] == [7]
+    both = {"_method": "GET", "distinct": "amount", "where": {"a": 1}, "$where": {"a": 1}}
+    assert master.post("/aggregate/Sale", both).error == (400, 102)
+    bad = master.post("/aggregate/Sale", {"_method": "GET", "distinct": "a", "$where": "{"})
+    assert bad.error == (400, 107)
+
+
 def test_accumulators(master, sales):
     group = {
         "_id": None,

@@ -53,6 +53,37 @@ def test_a_parameter_is_removed_by_the_operator(client, master):
     assert master.get("/config").json == {"params": {}, "masterKeyOnly": {}}
 
 
+def test_parameters_are_changed_by_update_operators(client, master):
+    save(master, {"count": 5, "list": [1, 2]})
+    changes = {
+        "count": {"__op": "Increment", "amount": 2},
+        "fresh": {"__op": "Increment", "amount": 3},
+        "list": {"__op": "AddUnique", "objects": [2, 3]},
+        "tags": {"__op": "Add", "objects": ["a"]},
+    }
+    assert save(master, changes).status == 200
+    assert params(client) == {"count": 7, "fresh": 3, "list": [1, 2, 3], "tags": ["a"]}
+    save(master, {"list": {"__op": "Remove", "objects": [1, 3]}}, {"list": True})
+    assert params(client) == {"count": 7, "fresh": 3, "tags": ["a"]}
+    assert params(master)["list"] == [2]
+
+
+def test_increments_at_the_same_time_all_count(transactional_db):
+    master = Api(MASTER)
+    save(master, {"count": 0})
+    change = {"count": {"__op": "Increment", "amount": 1}}
+    at_once([partial(save, master, change) for _ in range(8)])
+    assert params(master) == {"count": 8}
+
+
+def test_a_file_that_is_stored_elsewhere_keeps_its_address(client, master):
+    file = {"__type": "File", "name": "name.txt", "url": "https://cdn.example.org/name.txt"}
+    own = {"__type": "File", "name": f"{'a' * 32}_x.txt", "url": "https://evil.example.org/x.txt"}
+    save(master, {"file": file, "own": own})
+    assert params(client)["file"] == file
+    assert "evil" not in params(client)["own"]["url"]
+
+
 def test_parameters_for_the_master_key_alone_are_hidden_from_all_others(master, reader):
     save(master, {"public": 1, "secret": "s3cret"}, {"secret": True, "public": False})
     shown = {"params": {"public": 1, "secret": "s3cret"}, "masterKeyOnly": {"secret": True}}
@@ -115,7 +146,9 @@ def test_typed_values_are_stored_in_their_canonical_form(client, master):
         ({"params": {"a": {"$b": 1}}}, 121, "params.a.$b"),
         ({"params": {"a": {"__type": "Date", "iso": "soon"}}}, 111, "params.a.iso"),
         ({"params": {"a": {"__type": "Relation", "className": "Game"}}}, 111, "params.a"),
-        ({"params": {"a": {"__op": "Increment", "amount": 1}}}, 108, "params.a"),
+        ({"params": {"a": {"__op": "AddRelation", "objects": []}}}, 108, "params.a"),
+        ({"params": {"a": {"__op": "Increment", "amount": "1"}}}, 107, "params.a"),
+        ({"params": {"kept": {"__op": "Add", "objects": [1]}}}, 111, "params.kept"),
         ({"params": {"a": {"__op": ["Delete"]}}}, 108, "params.a"),
         ({"params": {"a": {"b": {"__op": "Delete"}}}}, 107, "params.a"),
         ({"params": {"a": "\u0000"}}, 111, "params.a"),

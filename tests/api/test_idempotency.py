@@ -116,7 +116,7 @@ def test_an_id_that_another_request_has_is_refused(master, method, path, body):
     object_id = with_id(master).post("/classes/Game", {"score": 1}).json["objectId"]
     reply = with_id(master).call(method, path.format(id=object_id), body)
     assert reply.error == (400, 159)
-    assert "another request" in reply.json["error"]
+    assert reply.json["error"] == "Duplicate request"
     assert [game["score"] for game in master.results("Game")] == [1]
 
 
@@ -267,7 +267,7 @@ def test_an_answer_counts_until_its_time_is_over_and_is_removed_then(master, gam
 
 
 def test_where_requested_a_repeated_request_is_refused_as_by_parse(master, game, settings):
-    setting(settings, IDEMPOTENCY="refuse")
+    setting(settings, IDEMPOTENCY_MODE="reject")
     assert with_id(master).put(game, INCREMENT).status == 200
     for body in (INCREMENT, {"score": 7}):
         reply = with_id(master).put(game, body)
@@ -277,10 +277,18 @@ def test_where_requested_a_repeated_request_is_refused_as_by_parse(master, game,
     assert KeptAnswer.objects.get().answer is None
 
 
+def test_in_this_mode_a_request_that_failed_may_be_sent_again(master, game, settings):
+    setting(settings, IDEMPOTENCY_MODE="reject")
+    assert with_id(master).put(game, {"score": "text"}).error == (400, 111)
+    assert with_id(master).put(game, INCREMENT).status == 200
+    assert with_id(master).put(game, INCREMENT).error == (400, 159)
+    assert score(game) == 1
+
+
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        ({"IDEMPOTENCY": "off"}, 2),
+        ({"IDEMPOTENCY_MODE": "off"}, 2),
         ({"IDEMPOTENCY_PATHS": ("functions/.*", "users")}, 2),
         ({"IDEMPOTENCY_PATHS": ("users", "classes/.*")}, 1),
     ],
@@ -322,7 +330,7 @@ def test_a_new_secret_key_reads_what_was_kept_under_the_former_one(master, game,
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("IDEMPOTENCY", "sometimes", "IDEMPOTENCY must be one of off, replay, refuse"),
+        ("IDEMPOTENCY_MODE", "sometimes", "IDEMPOTENCY_MODE must be one of off, replay, reject"),
         ("IDEMPOTENCY_PATHS", "functions/(", "IDEMPOTENCY_PATHS must list regular expressions"),
         ("IDEMPOTENCY_TTL", "0", "IDEMPOTENCY_TTL must be between 1 and"),
     ],
@@ -352,6 +360,22 @@ def test_requests_at_the_same_moment_are_one(kind):
     replies = at_once([send] * 12)
     assert {json.dumps(reply.json) for reply in replies} == {json.dumps(replies[0].json)}
     assert sum(not replayed(reply) for reply in replies) == 1
+    assert score(game) == (2 if kind == "batch" else 1)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("kind", ["PUT", "batch"])
+def test_where_they_are_rejected_one_of_them_is_carried_out(settings, kind):
+    setting(settings, IDEMPOTENCY_MODE="reject")
+    game = f"/classes/Game/{Api(MASTER).make('Game', score=0)}"
+    api = with_id(Api(MASTER))
+    send = {
+        "PUT": partial(api.put, game, INCREMENT),
+        "batch": partial(api.post, "/batch", batch(game)),
+    }[kind]
+    replies = at_once([send] * 12)
+    assert sorted(reply.status for reply in replies) == [200] + [400] * 11
+    assert {reply.json["code"] for reply in replies if reply.status == 400} == {159}
     assert score(game) == (2 if kind == "batch" else 1)
 
 

@@ -86,6 +86,33 @@ def test_killed_after_the_answer(sender):
     assert sender.score() == 1
 
 
+@pytest.mark.slow
+def test_where_repetitions_are_rejected_a_killed_write_may_be_sent_again(sender, settings):
+    settings.SERVICE = {**settings.SERVICE, "IDEMPOTENCY_MODE": "reject"}
+    with other_process(IDEMPOTENCY_MODE="reject") as process:
+        sending = threading.Thread(target=lambda: _broken_off(sender, process))
+        with transaction.atomic():
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT 1 FROM objects_object FOR UPDATE")
+            sending.start()
+            wait_until_somebody_waits_for_us()
+            kill(process)
+        sending.join(30)
+    assert sender.here().status == 200
+    assert sender.here().error == (400, 159)
+    assert sender.score() == 1
+
+
+@pytest.mark.slow
+def test_where_repetitions_are_rejected_an_answered_write_is_not_repeated(sender, settings):
+    settings.SERVICE = {**settings.SERVICE, "IDEMPOTENCY_MODE": "reject"}
+    with other_process(IDEMPOTENCY_MODE="reject") as process:
+        assert sender.to(process)[0] == 200
+        kill(process)
+    assert sender.here().error == (400, 159)
+    assert sender.score() == 1
+
+
 def _broken_off(sender: Sender, process: OtherProcess) -> bool:
     try:
         sender.to(process)

@@ -185,7 +185,6 @@ def test_an_unknown_relation_or_owner_has_no_members(client, master, game):
         {},
         "x",
         {"object": "x", "key": "players"},
-        {"object": {"__type": "Pointer", "className": "Game"}, "key": "players"},
         {"object": {"__type": "Pointer", "className": "Game", "objectId": "a"}, "key": 1},
         {"object": {"__type": "Pointer", "className": "Game", "objectId": "a"}, "key": "a'b"},
     ],
@@ -207,3 +206,18 @@ def test_a_refused_update_leaves_the_members(client, master, ids, game):
     assert members(client, game) == ["ann", "bob"]
     assert master.put("/classes/Game/aaaaaaaaaa", {"players": adding(ids["cid"])}).status == 404
     assert members(client, "aaaaaaaaaa") == []
+
+
+def test_an_object_that_is_not_saved_yet_has_no_members(client, master):
+    game, player = master.make("Game"), master.make("Player")
+    add = {"__op": "AddRelation", "objects": [pointer("Player", player)]}
+    master.put(f"/classes/Game/{game}", {"players": add})
+    for owner in (
+        {"__type": "Pointer", "className": "Game"},
+        {"__type": "Pointer", "className": "Game", "objectId": None},
+    ):
+        related = {"$relatedTo": {"object": owner, "key": "players"}}
+        assert master.results("Player", where=related) == []
+    broken = {"__type": "Pointer", "className": "a b"}
+    related = {"$relatedTo": {"object": broken, "key": "players"}}
+    assert master.get("/classes/Player", where=related).error == (400, 111)

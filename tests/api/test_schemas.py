@@ -98,7 +98,6 @@ ERRORS = [
     # method, path, body, code, error (or None)
     ("GET", "/schemas/Nothing", None, 103, "Class Nothing does not exist."),
     ("PUT", "/schemas/Nothing", {}, 103, "Class Nothing does not exist."),
-    ("DELETE", "/purge/Nothing", None, 103, "Class Nothing does not exist."),
     ("POST", "/schemas/Game", {}, 103, "Class Game already exists."),
     ("POST", "/schemas", {"className": "Game"}, 103, "Class Game already exists."),
     (
@@ -317,3 +316,14 @@ def test_new_objects_get_the_access_list_of_the_class(master, client):
     assert client.put(f"/classes/Game/{object_id}", {"score": 2}).error == (404, 101)
     own = client.make("Game", ACL={"*": {"read": True, "write": True}})
     assert client.put(f"/classes/Game/{own}", {"score": 2}).status == 200
+
+
+def test_a_class_that_does_not_exist_is_empty_already(master, reader):
+    assert (master.delete("/purge/Nothing").status, master.delete("/purge/Nothing").json) == (
+        200,
+        {},
+    )
+    assert master.get("/schemas/Nothing").status == 400
+    assert master.delete("/purge/a-b").error == (400, 103)
+    refused = reader.delete("/purge/Nothing")
+    assert refused.json["error"] == "read-only masterKey isn't allowed to purge a schema."

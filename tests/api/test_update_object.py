@@ -108,7 +108,7 @@ def test_null_is_a_value(game):
         ({"place": [1]}, (400, 111)),
         ({"score.x": 1}, (400, 111)),
         ({"objectId": "other12345"}, (400, 105)),
-        ({"createdAt": "2020-01-01T00:00:00.000Z"}, (400, 105)),
+        ({"createdAt": "2020-01-01T00:00:00.000Z"}, (400, 111)),
         ({"id": "x"}, (400, 105)),
         ({"place.x": 1, "place": {}}, (400, 105)),
         ({"__proto__": 1}, (400, 105)),
@@ -321,3 +321,15 @@ def test_a_dotted_key_reaches_an_element_of_an_array(game):
 )
 def test_a_bad_dotted_key_is_105(game, key):
     assert game.refuse(**{key: 1}) == (400, 105)
+
+
+def test_an_object_may_be_sent_back_as_a_whole(master):
+    object_id = master.make("Game", score=1)
+    stored = master.get(f"/classes/Game/{object_id}").json
+    times = {name: {"__type": "Date", "iso": stored[name]} for name in ("createdAt", "updatedAt")}
+    body = {**stored, **times, "score": 2}
+    assert master.put(f"/classes/Game/{object_id}", body).status == 200
+    after = master.get(f"/classes/Game/{object_id}").json
+    assert (after["score"], after["createdAt"]) == (2, stored["createdAt"])
+    other = master.put(f"/classes/Game/{object_id}", {**body, "objectId": "another000"})
+    assert other.error == (400, 105)

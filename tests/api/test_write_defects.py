@@ -93,8 +93,8 @@ REFUSED = [
     # Names
     ("objectId", "aaaaaaaaaa", 105),
     ("id", "aaaaaaaaaa", 105),
-    ("createdAt", date("2020-01-01"), 105),
-    ("updatedAt", date("2020-01-01"), 105),
+    ("createdAt", "2020-01-01T00:00:00.000Z", 111),
+    ("updatedAt", 5, 111),
     ("_rperm", ["*"], 105),
     ("_hashed_password", "x", 105),
     ("__proto__", {"a": 1}, 105),

@@ -132,6 +132,8 @@ def _group(stage: Group, rows: list[Doc]) -> list[Doc]:
     groups: dict[object, tuple[Json, list[Doc]]] = {}
     for row in rows:
         key = present(evaluate(stage.key, row))
+        if stage.key_is_field and isinstance(key, dict) and is_pointer(key):
+            key = key["objectId"]
         groups.setdefault(frozen(key), (key, []))[1].append(row)
     results: list[Doc] = []
     for key, members in sorted(groups.values(), key=lambda group: order_key(group[0])):

@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Any, Final
 
 from backend.http import authentication
+from backend.http.authentication import Credentials
 from backend.http.bodies import substrings
 from backend.http.context import client_address
 from backend.server.refusals import too_large
@@ -69,8 +70,7 @@ def json_limit(environ: Environ) -> int:
     credentials = authentication.of_request(environ)
     if credentials.application_id is None:
         return service_settings.MAX_BODY_SIZE
-    key = credentials.master_key
-    if key is not None and authentication.is_master_key(key, client_address(environ)):
+    if any(_keys_match(credentials, client_address(environ))):
         return service_settings.MAX_BODY_SIZE
     return min(service_settings.MAX_CLIENT_BODY_SIZE, service_settings.MAX_BODY_SIZE)
 
@@ -83,11 +83,22 @@ def check_may_decode(environ: Environ, raw: bytes) -> None:
     credentials = authentication.of_request(environ)
     address = client_address(environ)
     if credentials.application_id is not None:
-        claimed = [credentials.master_key] if credentials.master_key is not None else []
+        matches = _keys_match(credentials, address)
     else:
         claimed = list(islice(_claimed_keys(raw), _CLAIMS))
-    if not any(authentication.is_master_key(key, address) for key in claimed):
+        matches = [authentication.is_master_key(key, address) for key in claimed]
+    if not any(matches):
         raise too_large(limit)
+
+
+def _keys_match(credentials: Credentials, address: str) -> list[bool]:
+    """Return whether each of the keys that raise the limit is the right one."""
+    matches = []
+    if credentials.master_key is not None:
+        matches.append(authentication.is_master_key(credentials.master_key, address))
+    if credentials.maintenance_key is not None:
+        matches.append(authentication.is_maintenance_key(credentials.maintenance_key, address))
+    return matches
 
 
 def _claimed_keys(raw: bytes) -> Iterator[str]:

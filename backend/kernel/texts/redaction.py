@@ -13,7 +13,7 @@ MASK: Final = "***"
 _NAMES = (
     r"authorization|cookie|set-cookie"
     r"|(?:http[-_])?x[-_](?:svc|parse)[-_][\w-]*(?:key|token)"
-    r"|(?:[\w-]*[_-])?(?:master|rest_?api|java_?script|client|webhook|secret|api|private)_?key(?:_\w+)?"
+    r"|(?:[\w-]*[_-])?(?:master|maintenance|rest_?api|java_?script|client|webhook|secret|api|private)_?key(?:_\w+)?"
     r"|(?:[\w-]*[_-])?(?:session|auth|temporaryAuthentication|access|reset|csrf|csrfmiddleware)?_?token"
     r"|(?:[\w-]*[_-])?password|passwd|secret"
 )

@@ -20,7 +20,7 @@ from backend.settings.former_keys import unexpired
 
 _SHORT, _VARIETY = 20, 8  # characters, different ones
 _PLACEHOLDERS = ("changeme", "change-me", "example", "insecure", "password", "yourkey", "your-key")
-_SECRET = ("SECRET_KEY", "MASTER_KEY", "READ_ONLY_MASTER_KEY")
+_SECRET = ("SECRET_KEY", "MASTER_KEY", "READ_ONLY_MASTER_KEY", "MAINTENANCE_KEY")
 _SHORT_MASTER_KEY = "backend.W003"  # keys are looked at here, more closely
 _ROTATE = "script/manage rotate_keys makes new ones."
 

@@ -32,6 +32,7 @@ WORDS: Mapping[str, str] = {
     for word, name in (
         ("master", "MASTER_KEY"),
         ("read-only", "READ_ONLY_MASTER_KEY"),
+        ("maintenance", "MAINTENANCE_KEY"),
         ("rest", "REST_API_KEY"),
         ("javascript", "JAVASCRIPT_KEY"),
         ("client", "CLIENT_KEY"),

@@ -33,6 +33,20 @@ def _secret_key(name: str, default: str) -> str:
     return key
 
 
+def _maintenance_key(name: str, default: str) -> str:
+    key = environment.text(name, default)
+    if not key:
+        return key
+    if key == environment.text("MASTER_KEY", ""):
+        raise BadSetting(f"{name} and MASTER_KEY must be different.")
+    if len(key) < _SHORTEST and not is_local(Http.PUBLIC_URL.read()):
+        raise BadSetting(
+            f"{name} has fewer than {_SHORTEST} characters, which can be guessed, and"
+            " PUBLIC_URL isn't on this machine: set a longer one."
+        )
+    return key
+
+
 def _former_keys(name: str, default: Former) -> Former:
     try:
         return former_keys.parse(environment.words(name))
@@ -76,6 +90,14 @@ class Keys(Area):
     JAVASCRIPT_KEY = text("a further client key", shown="made with the others", secret=True)
     CLIENT_KEY = text("a further client key", secret=True)
     READ_ONLY_MASTER_KEY = text("reads as master, writes nothing", secret=True)
+    MAINTENANCE_KEY = Setting(
+        "",
+        "for imports and exports: as the master key for objects, and it sets and reads what the"
+        " service alone writes otherwise ([rest.md](rest.md#the-maintenance-key))",
+        _maintenance_key,
+        secret=True,
+        shown="made with the others",
+    )
     FORMER_KEYS: Setting[Former] = Setting(
         {},
         "replaced keys that are still valid: `MASTER_KEY=OLD@2026-12-24T00:00:00Z,…`;"
@@ -87,6 +109,11 @@ class Keys(Area):
         "addresses and networks that may use a master key",
         ("0.0.0.0/0", "::/0"),
         shown="any address",
+    )
+    MAINTENANCE_KEY_IPS = networks(
+        "addresses and networks that may use the maintenance key",
+        ("127.0.0.1/32", "::1/128"),
+        shown="this machine",
     )
     TRUSTED_PROXIES = networks(
         "addresses and networks of your proxies, whose `X-Forwarded-…` headers count; from others"

@@ -22,6 +22,12 @@ def _rate_limits(name: str, default: str) -> str:
     return value
 
 
+def _idempotency_mode(name: str, default: str) -> str:
+    if environment.text(name).lower() == "refuse":  # the former name of the mode
+        return "reject"
+    return environment.choice(name, default, ("off", "replay", "reject"))
+
+
 def _patterns(name: str, default: Iterable[str]) -> tuple[str, ...]:
     patterns = tuple(environment.words(name, default))
     for pattern in patterns:
@@ -68,11 +74,12 @@ class Limits(Area):
         " limited, by address, account and user",
         _rate_limits,
     )
-    IDEMPOTENCY = choice(
+    IDEMPOTENCY_MODE = Setting(
         "replay",
-        ("off", "replay", "refuse"),
-        "requests with an id that is used again get the first response; `refuse` is Parse's error"
+        "requests with an id that is used again get the first response; `reject` is Parse's error"
         " 159, or `off` ([idempotency.md](idempotency.md))",
+        _idempotency_mode,
+        former=("IDEMPOTENCY",),
     )
     IDEMPOTENCY_PATHS: Setting[tuple[str, ...]] = Setting(
         (".*",),

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+import msgspec
+
 from backend.kernel.errors import InvalidJSON, InvalidQuery
 from backend.kernel.json_types import Json
 from backend.kernel.texts.shown import shown
@@ -40,6 +42,7 @@ _READ: Final = frozenset({"pipeline", "distinct", "where", "rawValues", "rawFiel
 _PREFERENCES: Final = frozenset(
     {"readPreference", "includeReadPreference", "subqueryReadPreference"}
 )
+_WHERE_OF_DISTINCT: Final = "$where"
 _OPTIONS: Final = _READ | _PREFERENCES | {"hint", "explain", "comment"}
 
 
@@ -48,6 +51,7 @@ def parse_aggregation(params: Mapping[str, Json]) -> Aggregation:
 
     Raises ``InvalidQuery`` that names the stage and the place, and what ``parse_where`` raises.
     """
+    params = _with_where(params)
     pipeline = params.get("pipeline")
     if pipeline is None:
         pipeline = {key: value for key, value in params.items() if key not in _OPTIONS}
@@ -65,6 +69,22 @@ def parse_aggregation(params: Mapping[str, Json]) -> Aggregation:
         _flag(params, "rawValues"),
         _flag(params, "rawFieldNames"),
     )
+
+
+def _with_where(params: Mapping[str, Json]) -> Mapping[str, Json]:
+    """Return the parameters with ``$where``, which distinct values may have, as ``where``."""
+    if not params.get("distinct") or _WHERE_OF_DISTINCT not in params:
+        return params
+    if params.get("where") is not None:
+        raise InvalidQuery(f"{_WHERE_OF_DISTINCT}: there is where as well")
+    where = params[_WHERE_OF_DISTINCT]
+    if isinstance(where, str):
+        try:
+            where = msgspec.json.decode(where)
+        except (ValueError, RecursionError):
+            raise InvalidJSON(f"{_WHERE_OF_DISTINCT}: expected JSON") from None
+    rest = {name: value for name, value in params.items() if name != _WHERE_OF_DISTINCT}
+    return {**rest, "where": where}
 
 
 def _distinct(name: Json) -> Path | None:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
 from backend.kernel.errors import IncorrectType
 from backend.kernel.json_types import Json
@@ -41,6 +41,13 @@ Those are whole numbers of 1,000 digits, and numbers beyond 10^308 for an increm
 _NO_CHANGES: Final[Mapping[str, Json]] = MappingProxyType({})
 
 
+class Times(NamedTuple):
+    """The times of a new object, in the wire form of a Date."""
+
+    created_at: str
+    updated_at: str
+
+
 @dataclass(frozen=True)
 class Write:
     """A parsed write: an operation for each field, or dotted path (``a.b.c``) into a field.
@@ -56,6 +63,8 @@ class Write:
 
     The operations contain these changes already. The caller doesn't know them, so the answer does.
     """
+    times: Times | None = None
+    """The times of a new object, if its caller sets them."""
 
     @cached_property
     def is_simple(self) -> bool:

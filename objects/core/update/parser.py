@@ -13,6 +13,7 @@ from backend.kernel.errors import (
     InvalidJSON,
     InvalidKeyName,
     ObjectTooLarge,
+    ValidationFailed,
 )
 from backend.kernel.json_types import Json
 from backend.kernel.texts.shown import shown
@@ -25,27 +26,38 @@ from objects.core.names import (
     check_class_name,
     check_field_name,
     check_key_path,
+    prohibited,
 )
-from objects.core.update.operations import Write
+from objects.core.schema.inference import infer
+from objects.core.update.operations import Times, Write
 from objects.core.update.operators import OPERATORS, ChangeRelation, Operation, Set
-from objects.core.values import normalise
+from objects.core.values import normalise, normalise_date
 
 MAX_OPERATIONS: Final = 10_000
 # The service alone sets these.
 _RESERVED: Final = frozenset({"objectId", "id", "createdAt", "updatedAt"})
+_TIMES: Final = frozenset({"createdAt", "updatedAt"})
 
 
 def parse_write(
-    body: Json, *, creating: bool, parsed: Mapping[WriteKey, Operation] | None = None
+    body: Json,
+    *,
+    creating: bool,
+    parsed: Mapping[WriteKey, Operation] | None = None,
+    class_name: str = "",
+    sets_times: bool = False,
 ) -> Write:
     """Return the write of a body, from which the caller has removed non-object parameters.
 
     ``parsed`` are operations of an earlier call, whose keys aren't parsed again. The caller
     guarantees that the values of these keys are the same.
 
+    ``createdAt`` and ``updatedAt`` have to be Dates. They are ignored, unless ``sets_times`` and a
+    new object allow them to be set. ``class_name`` is for errors.
+
     Raises ``InvalidJSON`` (not an object, an operator without what it needs),
-    ``ObjectTooLarge`` (too many keys), ``InvalidKeyName``, ``CommandUnavailable`` (no such
-    operator), ``InvalidACL``, and what ``values.normalise`` raises.
+    ``IncorrectType``, ``ObjectTooLarge`` (too many keys), ``InvalidKeyName``,
+    ``CommandUnavailable`` (no such operator), ``InvalidACL``, and what ``values.normalise`` raises.
     """
     if body is None:
         body = {}
@@ -56,9 +68,15 @@ def parse_write(
     operations: dict[WriteKey, Operation] = {}
     acl: Acl | None = None
     dotted = False
+    times: dict[str, str] = {}
     for key, value in body.items():
         if key == "ACL":
             acl = _parse_acl(value)
+            continue
+        if key in _TIMES:
+            moment = _parse_time(key, value, class_name)
+            if moment is not None:
+                times[key] = moment
             continue
         name: WriteKey
         if "." in key:
@@ -74,7 +92,29 @@ def parse_write(
             operations[name] = Set(normalise(value, key, key.count(".")))
     if dotted:
         _check_apart(operations)
+    if times and sets_times and creating:
+        return Write(operations, acl, creating, times=_times(times))
     return Write(operations, acl, creating)
+
+
+def _parse_time(key: str, value: Json, class_name: str) -> str | None:
+    if value is None or (isinstance(value, dict) and value.get("__op") == "Delete"):
+        return None
+    if isinstance(value, dict) and value.get("__type") == "Date":
+        return normalise_date(value.get("iso"), key)
+    name = f"{class_name}.{key}" if class_name else key
+    actual = infer(normalise(value, key))
+    raise IncorrectType(f"schema mismatch for {name}; expected Date but got {actual}")
+
+
+def _times(times: Mapping[str, str]) -> Times | None:
+    created_at = times.get("createdAt")
+    if created_at is None:
+        return None
+    updated_at = times.get("updatedAt", created_at)
+    if updated_at < created_at:  # both have the same form
+        raise ValidationFailed("updatedAt cannot occur before createdAt")
+    return Times(created_at, updated_at)
 
 
 def _parse_acl(value: Json) -> Acl:
@@ -91,13 +131,13 @@ def _check_name(key: str) -> FieldName:
     if key in _RESERVED:
         raise InvalidKeyName(f"{key} is an invalid field name.")
     if key in PROHIBITED_KEYS:
-        raise InvalidKeyName(f'Prohibited keyword in request data: {{"key":"{key}"}}.')
+        raise prohibited(key)
     return check_field_name(key)
 
 
 def _check_path(key: str) -> DottedName:
     root = check_key_path(key)[0]
-    if root in _RESERVED or root == "ACL" or root in PROHIBITED_KEYS:
+    if root in _RESERVED or root == "ACL":
         raise InvalidKeyName(f"{shown(key)} is an invalid field name.")
     return DottedName(key)
 

@@ -157,7 +157,7 @@ def examine(
 def _check_account(
     principal: Principal, account: Account, way: Way, *, ignores_address: bool
 ) -> None:
-    if way.needs_master and not principal.is_master:
+    if way.needs_master and not principal.has_master_key:
         raise MasterKeyRequired
     if way.checks_closed and account.is_closed and not principal.is_master:
         raise ObjectNotFound(WRONG)

@@ -35,6 +35,8 @@ def _json_lines(capfd):
         "X-Parse-REST-API-Key",
         "HTTP_X_PARSE_SESSION_TOKEN",
         "_MasterKey",
+        "_MaintenanceKey",
+        "MAINTENANCE_KEY",
         "_SessionToken",
         "_JavaScriptKey",
         "sessionToken",

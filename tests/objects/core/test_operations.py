@@ -19,7 +19,7 @@ from backend.kernel.errors import (
 )
 from objects.core.access.acl import Acl
 from objects.core.schema.definition import ClassSchema, FieldType
-from objects.core.update.operations import Write, apply, echo, fit
+from objects.core.update.operations import Times, Write, apply, echo, fit
 from objects.core.update.operators import Add, AddUnique, ChangeRelation, Increment, Remove, Set
 from objects.core.update.parser import parse_write
 from objects.core.values import equal, pointer
@@ -161,13 +161,33 @@ def test_an_unknown_operator_is_refused(name):
         parse_write({"a": op(name, amount=1)}, creating=False)
 
 
-@pytest.mark.parametrize("key", ["objectId", "id", "createdAt", "updatedAt"])
+@pytest.mark.parametrize("key", ["objectId", "id"])
 def test_the_service_sets_its_own_fields(key):
     for value in ("x", {"__type": "Date", "iso": "2020-01-01"}, op("Delete")):
         with pytest.raises(InvalidKeyName, match=f"{key} is an invalid field name"):
             parse_write({key: value}, creating=False)
     with pytest.raises(InvalidKeyName):
         parse_write({key + ".iso": 1}, creating=False)
+
+
+@pytest.mark.parametrize("key", ["createdAt", "updatedAt"])
+def test_times_of_an_object_are_ignored_if_they_are_dates(key):
+    for value in (None, {"__type": "Date", "iso": "2020-01-01"}, op("Delete")):
+        for creating in (True, False):
+            write = parse_write({key: value, "a": 1}, creating=creating)
+            assert (list(write.operations), write.times) == (["a"], None)
+    with pytest.raises(InvalidKeyName):
+        parse_write({key + ".iso": 1}, creating=False)
+    with pytest.raises(IncorrectType, match=rf"^schema mismatch for Note\.{key}; expected Date"):
+        parse_write({key: "2020-01-01"}, creating=True, class_name="Note")
+
+
+def test_times_are_read_where_the_caller_sets_them():
+    date = {"__type": "Date", "iso": "2020-01-01"}
+    write = parse_write({"createdAt": date}, creating=True, sets_times=True)
+    assert write.times == Times("2020-01-01T00:00:00.000Z", "2020-01-01T00:00:00.000Z")
+    assert parse_write({"updatedAt": date}, creating=True, sets_times=True).times is None
+    assert parse_write({"createdAt": date}, creating=False, sets_times=True).times is None
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,7 @@ def test_an_expression_is_kept_as_a_call():
         ([{"$out": "x"}], r"Unrecognized pipeline stage name: '\$out'"),
         ([{"$geoNear": {}}], r"Unrecognized pipeline stage name: '\$geoNear'"),
         ([{"$group": {"a": {"$sum": 1}}}], "Invalid parameter for query: group. Missing key _id"),
-        ([{"$group": {"_id": 1, "objectId": 1}}], "Please use _id instead of objectId"),
+        ([{"$group": {"_id": 1, "objectId": 1}}], "Cannot use 'objectId' in aggregation stage"),
         ([{"$group": {"_id": 1, "a": 1}}], r"pipeline\.0\.\$group\.a: expected an object with one"),
         ([{"$group": {"_id": 1, "a": {"$sum": 1, "$avg": 1}}}], "one accumulator"),
         ([{"$group": {"_id": 1, "a": {"$median": 1}}}], r"unknown group operator '\$median'"),

@@ -21,6 +21,7 @@ from objects.core.query.node import (
     filtered,
     negation,
 )
+from objects.core.query.operators.composition import Nothing
 from objects.core.query.paths import Object, Path, candidates, elements
 from objects.core.values import equal, is_pointer, normalise, pointer
 
@@ -161,6 +162,8 @@ class RelatedTo(Query):
             or "object" not in value
         ):
             raise InvalidQuery(f"{place}: improper usage of $relatedTo")
+        if _is_unsaved(value["object"]):
+            return Nothing()
         owner = normalise(value["object"], f"{place}.object")
         if not isinstance(owner, dict) or not is_pointer(owner):
             raise InvalidQuery(f"{place}.object: expected a pointer")
@@ -207,3 +210,13 @@ def _amount(value: object, place: str, most: int) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
         raise InvalidQuery(f"{place}: expected a whole number from 0 to {most}")
     return value
+
+
+def _is_unsaved(owner: object) -> bool:
+    """Return whether this is a pointer of a client to an object that it hasn't saved yet."""
+    return (
+        isinstance(owner, dict)
+        and owner.get("__type") == "Pointer"
+        and owner.get("objectId") is None
+        and naming.is_class_name(str(owner.get("className")))
+    )

@@ -6,13 +6,17 @@ document of each group.
 
 from __future__ import annotations
 
+from typing import Final
+
 from objects.core.pipeline.stages.groups import Group
 from objects.sql.fragments import Sql
 from objects.sql.pipeline import accumulators
 from objects.sql.pipeline.compilation import Compilation, StageSql, sql_of
 from objects.sql.pipeline.expressions import expression
-from objects.sql.pipeline.jsonb import joined, object_of, order_terms
+from objects.sql.pipeline.jsonb import joined, object_of, once, order_terms
 from objects.sql.pipeline.rows import Order, Rows, from_rows
+
+_ID_OF_POINTER: Final = "CASE WHEN a->>'__type' = 'Pointer' THEN a->'objectId' ELSE a END"
 
 
 @sql_of(Group)
@@ -22,7 +26,10 @@ class GroupSql(StageSql[Group]):
         inputs = from_rows(rows, alias)
         key_columns = [compilation.new_column() for _ in order_terms("m.k")]
         source = compilation.source(rows, alias)
-        values = ["COALESCE(" + expression(stage.key, source) + ", 'null'::jsonb) AS k"]
+        key = expression(stage.key, source)
+        if stage.key_is_field:
+            key = once([key], _ID_OF_POINTER)
+        values = ["COALESCE(" + key + ", 'null'::jsonb) AS k"]
         groups = ["g.k"]
         made: list[tuple[str, Sql]] = [("_id", Sql("m.k"))]
         for index, (name, accumulator) in enumerate(stage.fields):

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from backend.kernel.errors import InvalidQuery
 from objects.core.names import ClassName, Subject
+from objects.core.pipeline.field_types import typed
 from objects.core.pipeline.stages.selection import (
     Count,
     Limit,
@@ -39,7 +40,8 @@ class MatchSql(StageSql[Match]):
         if rows.table is None:
             matches = compile_query(_native_query(stage.query), _NO_CLASS, alias, scope)
         else:
-            matches = compile_query(stage.query, rows.table, alias, scope)
+            query = typed(stage.query, rows.table.schema)
+            matches = compile_query(query, rows.table, alias, scope)
         if stage.condition is not None:
             source = compilation.source(rows, alias)
             matches = matches + " AND " + condition(stage.condition, source)
