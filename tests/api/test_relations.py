@@ -185,13 +185,19 @@ def test_an_unknown_relation_or_owner_has_no_members(client, master, game):
         {},
         "x",
         {"object": "x", "key": "players"},
-        {"object": {"__type": "Pointer", "className": "Game"}, "key": "players"},
         {"object": {"__type": "Pointer", "className": "Game", "objectId": "a"}, "key": 1},
         {"object": {"__type": "Pointer", "className": "Game", "objectId": "a"}, "key": "a'b"},
     ],
 )
 def test_a_malformed_related_to_is_refused(client, game, related):
     assert client.get("/classes/Player", where={"$relatedTo": related}).status == 400
+
+
+def test_an_unsaved_owner_has_no_members(client, game):
+    for object_id in ({}, {"objectId": None}, {"objectId": ""}):
+        owner = {"__type": "Pointer", "className": "Game", **object_id}
+        where = {"$relatedTo": {"object": owner, "key": "players"}}
+        assert client.results("Player", where=where) == []
 
 
 def test_a_removed_field_takes_the_members_along(client, master, ids, game):
