@@ -98,7 +98,7 @@ def point(latitude: float, longitude: float) -> dict[str, object]:
             Text(("a",), "x", "none"),
         ),
         (
-            {"$text": {"$search": {"$term": "x", "$caseSensitive": True}}},
+            {"$text": {"$search": {"$term": "x", "$diacriticSensitive": True}}},
             Text(None, "x", "english", True),
         ),
         ({"a": {"$nearSphere": POINT}}, Near(("a",), (10.0, 20.0), None)),
@@ -289,6 +289,17 @@ def within(**operand: object) -> dict[str, object]:
             search(**{"$caseSensitive": "yes"}),
             107,
             "bad $text: $caseSensitive, should be boolean",
+        ),
+        (search(**{"$caseSensitive": True}), 107, "bad $text: $caseSensitive not supported"),
+        (
+            search(**{"$diacriticSensitive": "yes"}),
+            107,
+            "bad $text: $diacriticSensitive, should be boolean",
+        ),
+        (
+            search(**{"$diacriticSensitive": False}),
+            107,
+            "bad $text: $diacriticSensitive - false not supported",
         ),
         (search(**{"$language": "klingon"}), 102, "where.a.$text.$search: unknown $language"),
         ({"a": {"$nearSphere": 5}}, 107, "bad $nearSphere value"),

@@ -174,7 +174,6 @@ class Text(Query):
     path: Path | None
     term: str
     language: str = "none"
-    case_sensitive: bool = False
     diacritic_sensitive: bool = False
 
     @classmethod
@@ -200,27 +199,39 @@ class Text(Query):
             raise InvalidJSON(known_message("bad $text: $language, should be string", place))
         if configuration(language) is None:
             raise InvalidQuery(f"{place}.$search: unknown $language {shown(language)}")
-        flags = []
-        for name in ("$caseSensitive", "$diacriticSensitive"):
-            flag = search.get(name, False)
-            if not isinstance(flag, bool):
-                raise InvalidJSON(known_message(f"bad $text: {name}, should be boolean", place))
-            flags.append(flag)
+        if not isinstance(search.get("$caseSensitive", False), bool):
+            raise InvalidJSON(known_message("bad $text: $caseSensitive, should be boolean", place))
+        if search.get("$caseSensitive"):
+            raise InvalidJSON(
+                known_message(
+                    "bad $text: $caseSensitive not supported, please use $regex or create a"
+                    " separate lower case column.",
+                    place,
+                )
+            )
+        is_sensitive = search.get("$diacriticSensitive")
+        if "$diacriticSensitive" in search and not isinstance(is_sensitive, bool):
+            raise InvalidJSON(
+                known_message("bad $text: $diacriticSensitive, should be boolean", place)
+            )
+        if is_sensitive is False:
+            raise InvalidJSON(
+                known_message(
+                    "bad $text: $diacriticSensitive - false not supported, leave it out", place
+                )
+            )
         unknown = set(search) - {"$term", "$language", "$caseSensitive", "$diacriticSensitive"}
         if unknown:
             raise InvalidJSON(f"bad $text: {shown(min(unknown))} ({place}.$search)")
         normalise(term, f"{place}.$search.$term")
-        return cls(path, term, language.lower(), flags[0], flags[1])
+        return cls(path, term, language.lower(), bool(is_sensitive))
 
     def predicate(self, matching: Matching) -> Predicate:
         """Raises ``InvalidQuery`` for a search with stemming."""
         if configuration(self.language) != "simple":
             raise InvalidQuery(f"$text with $language {self.language} can't be matched here")
         search, path, members = read_term(self.term), self.path, matching.lookup.members
-        sensitive = {
-            "case_sensitive": self.case_sensitive,
-            "diacritic_sensitive": self.diacritic_sensitive,
-        }
+        is_sensitive = self.diacritic_sensitive
 
         def texts(obj: Object) -> Iterable[str]:
             values: Iterable[Json]
@@ -230,7 +241,7 @@ class Text(Query):
                 values = elements(obj, path, members)
             return [value for value in values if isinstance(value, str)]
 
-        return lambda obj: found_in(texts(obj), search, **sensitive)
+        return lambda obj: found_in(texts(obj), search, diacritic_sensitive=is_sensitive)
 
     def fields(self) -> tuple[FieldName | Literal["*"], ...]:
         return ("*",) if self.path is None else self.path[:1]
