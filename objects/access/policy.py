@@ -40,6 +40,7 @@ from objects.core.query.tree import (
     AnyOf,
     Equals,
     Everything,
+    Exists,
     InQuery,
     Nothing,
     OrderKey,
@@ -342,6 +343,8 @@ def check_question(
     for node in walk(where):
         if isinstance(node, InQuery | Select):
             inner = registry.find(node.query.class_name)
+            if inner is not None and node.query.redirect_key is not None:
+                inner = registry.find(_target(inner, node.query.redirect_key))
             if inner is None:
                 continue
             told_by = node.query.where
@@ -352,6 +355,14 @@ def check_question(
             owner = registry.find(node.class_name)
             if owner is not None:
                 check_question(principal, owner, Equals((node.key,), None))
+
+
+def _target(table: ClassTable, key: FieldName) -> ClassName:
+    """Return the class that a relation of the class leads to, or the class if it has none."""
+    relation = table.schema.fields.get(key)
+    if relation is None or relation.kind != "Relation" or not relation.target_class:
+        return table.class_name
+    return relation.target_class
 
 
 # -- What sub-queries may reach -------------------------------------------------------------------
@@ -386,6 +397,18 @@ class Scope:
             cached = table, all_of(condition, triggers.narrowing(self._principal, class_name))
             self._tables[class_name] = cached
         return cached
+
+    def redirected(self, class_name: ClassName, key: FieldName) -> ClassName:
+        """Return the class that a relation of the class leads to, or the class if it has none.
+
+        Raises ``OperationForbidden`` if the caller may not search the class or ask for the field:
+        the results show where it leads.
+        """
+        source = self.table(class_name)
+        target = class_name if source is None else _target(source[0], key)
+        if source is not None and target != class_name:
+            check_question(self._principal, source[0], Exists((key,), True))
+        return target
 
     def others(self, table: ClassTable) -> list[ClassTable]:
         """Return the classes that the statement reads in addition to its own."""

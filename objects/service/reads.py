@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
-from backend.kernel.errors import MasterKeyRequired, ObjectNotFound
-from backend.kernel.json_types import Wire
+from backend.kernel.errors import InvalidQuery, MasterKeyRequired, ObjectNotFound
+from backend.kernel.json_types import Json, Wire
 from backend.kernel.limits import result_memory
 from backend.kernel.memory_pool import ResultMemory
 from backend.kernel.principal import Principal
+from backend.settings.conf import service_settings
 from objects import triggers
 from objects.access.policy import (
     Scope,
@@ -35,7 +37,8 @@ from objects.service.stale_definitions import with_current_classes
 from objects.sql.pipeline.statement import compile_aggregation
 from objects.sql.tables import ClassTable
 from objects.storage import reads
-from objects.storage.includes import expand, project, visible
+from objects.storage.includes import expand, visible
+from objects.storage.projection import projection
 from objects.storage.records import Record, decoded, wire_object
 
 _NOTHING_ELSE = Everything()
@@ -94,6 +97,8 @@ def _find(principal: Principal, class_name: ClassName, options: FindOptions, als
             if table is None:
                 return Found([], 0 if options.count else None, redirected)
     check_question(principal, table, options.where, options.order)
+    if options.explain:
+        _check_explain(principal)
     condition = all_of(readable(principal, table, "find"), also)
     # What triggers ask for isn't the caller's question; they may ask for anything.
     options, preset = triggers.before_find(principal, table.class_name, options)
@@ -105,6 +110,8 @@ def _find(principal: Principal, class_name: ClassName, options: FindOptions, als
         count = _count(principal, table, all_of(options.where, also))
     if options.limit == 0:
         return Found([], count, redirected)
+    if options.explain:
+        return Found([_explained(principal, table, options, condition)], count)
     memory = result_memory.of_query()
     records = reads.find(
         table,
@@ -113,10 +120,48 @@ def _find(principal: Principal, class_name: ClassName, options: FindOptions, als
         order=_order(options),
         limit=options.limit,
         skip=options.skip,
+        with_score=options.score,
         memory=memory,
     )
     results = _after_find(principal, table, _shaped(principal, table, records, options, memory))
     return Found(results, count, redirected)
+
+
+def _check_explain(principal: Principal) -> None:
+    if not (principal.is_master or service_settings.ALLOW_PUBLIC_EXPLAIN):
+        raise InvalidQuery("Using the explain query parameter requires the master key")
+
+
+def _explained(
+    principal: Principal, table: ClassTable, options: FindOptions, condition: Query
+) -> Wire:
+    """Return PostgreSQL's plan of a find, in the form of Parse Server's."""
+    plan = reads.explain(
+        table,
+        all_of(options.where, condition),
+        Scope(principal),
+        order=_order(options),
+        limit=options.limit,
+        skip=options.skip,
+    )
+    return {"QUERY PLAN": [plan if principal.is_master else _without_names(plan)]}
+
+
+_PUBLIC: Final = frozenset(
+    {
+        *("Plan", "Plans", "Node Type", "Join Type", "Strategy", "Parent Relationship"),
+        *("Startup Cost", "Total Cost", "Plan Rows", "Plan Width"),
+    }
+)
+"""What clients may see of a plan: no names of tables and indexes, no conditions."""
+
+
+def _without_names(plan: Json) -> Json:
+    if isinstance(plan, list):
+        return [_without_names(part) for part in plan]
+    if not isinstance(plan, dict):
+        return plan
+    return {name: _without_names(value) for name, value in plan.items() if name in _PUBLIC}
 
 
 def _after_find(
@@ -230,11 +275,11 @@ def _shaped(
 ) -> list[Record] | list[Wire]:
     """Return the records as the caller gets them, unchanged if no field is added or hidden."""
     includes = options.include or options.include_all
-    projects = options.keys is not None or options.exclude_keys
+    project = projection(table, options)
     protects = hidden_fields(principal, table) or hides_by_object(principal, table)
-    if not (includes or projects or protects):
+    if not (includes or project or protects):
         return records
     objects = visible(principal, table, decoded(records, memory))
     if includes:
         expand(principal, table, objects, options, memory)
-    return [project(obj, options) for obj in objects] if projects else objects
+    return objects if project is None else [project(obj) for obj in objects]

@@ -44,6 +44,9 @@ class NoScope:
     def table(self, class_name: ClassName) -> tuple[ClassTable, Query] | None:
         return None
 
+    def redirected(self, class_name: ClassName, key: FieldName) -> ClassName:
+        return class_name
+
 
 def compile_query(
     query: Query,

@@ -13,7 +13,7 @@ from objects.core.query.text import configuration, fold_accents, read_term
 from objects.core.query.tree import Text
 from objects.sql import jsonpath
 from objects.sql.fields import read
-from objects.sql.fragments import FALSE, Sql, both, either, negation
+from objects.sql.fragments import FALSE, Sql, both, negation
 from objects.sql.tables import ClassTable
 
 _ACCENTS: Final = r"regexp_replace(normalize({}, NFD), '[\u0300-\u036f]', '', 'g')"
@@ -83,12 +83,12 @@ def condition(node: Text, document: Sql | None) -> Sql:
 
 
 def score(node: Text, document: Sql | None) -> Sql:
-    """Return the rank of a row's text."""
+    """Return the rank of a row's text, between 0 and 1, as Parse Server on PostgreSQL does."""
     if document is None:
         return Sql("0::float4")
     search = read_term(node.term)
     query = _query(node, search.words + search.phrases)
-    return "ts_rank(" + _vector(node, document) + ", " + query + ")"
+    return "ts_rank_cd(" + _vector(node, document) + ", " + query + ", 32)"
 
 
 def _field(table: ClassTable, name: FieldName, alias: str) -> str:
@@ -128,17 +128,4 @@ def _query(
 def _has_any(node: Text, document: Sql, parts: Sequence[str], language: str) -> Sql:
     """Return whether one of some words or phrases is there."""
     vector = _vector(node, document, language)
-    if not node.case_sensitive:
-        return "(" + vector + " @@ " + _query(node, parts, language=language) + ")"
-    # Text search folds case, so each part is searched for again in the original text.
-    text = _text(node, document)
-    return either(
-        "("
-        + vector
-        + " @@ "
-        + _query(node, [part], language=language)
-        + " AND strpos("
-        + text
-        + Sql(", %s) > 0)", (_folded(node, part),))
-        for part in parts
-    )
+    return "(" + vector + " @@ " + _query(node, parts, language=language) + ")"

@@ -11,7 +11,7 @@ from typing import Final
 
 from backend.kernel.json_types import Json
 from objects.core.query.tree import Comparison, Path, Steps
-from objects.core.values import kind
+from objects.core.values import kind, pointer
 from objects.sql import jsonpath
 from objects.sql.fields import SHORT, Reading, read
 from objects.sql.fragments import FALSE, Sql, both, either, json_text, negation
@@ -34,6 +34,13 @@ def fits(value: Json, reading: Reading) -> bool:
     if isinstance(value, dict) and reading.kind in ("Pointer", "Relation"):
         return value["className"] == reading.target_class
     return True
+
+
+def operand_of(value: Json, reading: Reading) -> Json:
+    """Return what a value is compared as: the text for a pointer field is an object id."""
+    if isinstance(value, str) and reading.is_whole and reading.kind == "Pointer":
+        return pointer(reading.target_class or "", value)
+    return value
 
 
 def or_null(reading: Reading) -> str:
@@ -77,6 +84,7 @@ def led_equality(reading: Reading, value: Json) -> Sql | None:
 
     The value isn't null.
     """
+    value = operand_of(value, reading)
     if not fits(value, reading) or reading.typed is None or reading.kind not in _OPERANDS:
         return None
     if reading.kind != "String" or reading.column is not None:
@@ -227,9 +235,14 @@ def _is_file(value: Json) -> bool:
 
 
 def selected_values(key: Path, table: ClassTable, alias: str) -> Sql:
-    """Return a set-returning column of the values at a path of a sub-query; some may be null."""
+    """Return a set-returning column of the values at a path of a sub-query; some may be null.
+
+    A list stands for its elements.
+    """
     reading = read(table, key, alias)
-    if reading.is_whole:
+    if reading.is_whole and reading.kind != "Array":
         return Sql(reading.json)
     value, steps = start(reading)
-    return "jsonb_path_query(" + value + Sql(", %s::jsonpath)", (jsonpath.path(steps),))
+    # In lax mode [*] of what isn't a list is the value itself.
+    path = f"{jsonpath.path(steps)}[*]"
+    return "jsonb_path_query(" + value + Sql(", %s::jsonpath)", (path,))

@@ -1,4 +1,4 @@
-"""Pointers to objects: ``include``, and ``keys`` and ``excludeKeys`` over the outcome.
+"""Pointers to objects: ``include``.
 
 One query for each class that a level of pointers leads to, however many objects point there,
 under the caller's rights. A pointer whose target doesn't exist or may not be read is left out, in a
@@ -26,8 +26,6 @@ from objects.storage.records import decoded
 
 # Field → the fields to include of the objects that it leads to.
 _Tree = dict[str, Any]
-
-_ALWAYS = frozenset({"objectId", "createdAt", "updatedAt", "ACL", "__type", "className"})
 
 
 def expand(
@@ -188,44 +186,3 @@ def visible(principal: Principal, table: ClassTable, objects: list[Wire]) -> lis
 
 def _without_fields(obj: Wire, hidden: frozenset[str]) -> Wire:
     return {name: value for name, value in obj.items() if name not in hidden}
-
-
-# -- Projection -----------------------------------------------------------------------------------
-
-
-def project(obj: Wire, options: FindOptions) -> Wire:
-    """Return the object with the fields in ``keys`` only and without those in ``excludeKeys``."""
-    if options.keys is not None:
-        obj = _only(obj, _tree(options.keys))
-    if options.exclude_keys:
-        obj = _without(obj, _tree(options.exclude_keys))
-    return obj
-
-
-def _only(obj: Wire, tree: _Tree) -> Wire:
-    projected: Wire = {}
-    for name, value in obj.items():
-        if name in tree:
-            projected[name] = _each(value, tree[name], _only) if tree[name] else value
-        elif name in _ALWAYS:
-            projected[name] = value
-    return projected
-
-
-def _without(obj: Wire, tree: _Tree) -> Wire:
-    remaining: Wire = {}
-    for name, value in obj.items():
-        if name not in tree or name in _ALWAYS:
-            remaining[name] = value
-        elif tree[name]:
-            remaining[name] = _each(value, tree[name], _without)
-    return remaining
-
-
-def _each(value: Json, tree: _Tree, change: Any) -> Json:
-    if isinstance(value, list):
-        return [_each(item, tree, change) for item in value]
-    if isinstance(value, dict) and value.get("__type", "Object") == "Object":
-        changed: Wire = change(value, tree)
-        return changed
-    return value

@@ -12,9 +12,11 @@ from collections.abc import Iterable, Sequence
 from time import perf_counter
 from typing import Any, Final
 
+import msgspec
 from psycopg.errors import ProgramLimitExceeded
 
 from backend.kernel.errors import ObjectTooLarge, ServiceError
+from backend.kernel.json_types import Json
 from backend.kernel.memory_pool import ResultMemory
 from objects.access.policy import Scope
 from objects.core.indexes.shapes import served_equality
@@ -32,7 +34,7 @@ from objects.core.query.tree import (
 from objects.database.statements import fetch
 from objects.definitions.indexes import is_ordered_by_index
 from objects.learned import shape_counts
-from objects.sql.compiler import Sql, compile_query, order_by
+from objects.sql.compiler import Sql, compile_query, order_by, score_expression
 from objects.sql.rows import object_columns
 from objects.sql.tables import ClassTable
 from objects.storage import large_classes
@@ -94,31 +96,29 @@ def find(
     order: Sequence[OrderKey],
     limit: int,
     skip: int = 0,
+    with_score: bool = False,
     memory: ResultMemory,
 ) -> list[Record]:
-    """Return the matching objects, sorted; ties are sorted by object id, for stable paging."""
+    """Return the matching objects, sorted; ties are sorted by object id, for stable paging.
+
+    ``with_score`` adds the rank of the text search to each as ``score``, if there is a search.
+    """
     led = served_equality(table.learned, where, order) if table.learned else _NO_FIELDS
     condition = compile_query(where, table, "t", scope, led)
     sorting = order_by(order, table, "t", where)
     guard, guard_params = _guard(table, scope)
     has_one_plan = _has_one_plan(table, where, order)
     paging = _paging(limit, skip, is_prepared=has_one_plan)
-    first = large_classes.read_first(table, where, order, skip + limit, len(condition.params))
-    if first is not None:
-        page = large_classes.selection(table, condition, sorting, paging, first)
-    else:
-        page = Sql(
-            f"SELECT * FROM {table.relation} t WHERE {condition.text} {sorting.text}{paging.text}",
-            (*condition.params, *sorting.params, *paging.params),
-        )
+    score = score_expression(where, table, "t") if with_score else None
+    page = _page(table, where, condition, sorting, order, limit, skip, paging, score)
     # One row of the class joined to the objects: without objects the version still comes back,
     # and a nested loop over one row keeps the order of the inner select. Rows become text outside
     # of it, for PostgreSQL would do that before it sorts, to all that are left out in the end too.
     begin = perf_counter()
     try:
         rows = fetch(
-            f"SELECT {guard}, {object_columns(table, 't')} FROM objects_class c LEFT JOIN LATERAL"
-            f" ({page.text}) t ON true WHERE c.id = %s",
+            f"SELECT {guard}, {object_columns(table, 't', None if score is None else _SCORE)}"
+            f" FROM objects_class c LEFT JOIN LATERAL ({page.text}) t ON true WHERE c.id = %s",
             (*guard_params, *page.params, table.class_id),
             prepare=has_one_plan,
             is_limited=scope.is_limited,
@@ -132,6 +132,73 @@ def find(
     records = _records(table, scope, rows)
     shape_counts.note(table, where, order, seconds, len(records))
     return records
+
+
+_SCORE: Final = '"$score"'
+"""The column of a page that has the rank of a text search."""
+
+
+def _page(
+    table: ClassTable,
+    where: Query,
+    condition: Sql,
+    sorting: Sql,
+    order: Sequence[OrderKey],
+    limit: int,
+    skip: int,
+    paging: Sql,
+    score: Sql | None = None,
+) -> Sql:
+    """Return the statement that selects the rows of a page."""
+    if score is None:
+        first = large_classes.read_first(table, where, order, skip + limit, len(condition.params))
+        if first is not None:
+            return large_classes.selection(table, condition, sorting, paging, first)
+    columns = Sql("*") if score is None else "t.*, " + score + f" AS {_SCORE}"
+    return (
+        "SELECT "
+        + columns
+        + f" FROM {table.relation} t WHERE "
+        + condition
+        + " "
+        + sorting
+        + paging
+    )
+
+
+def explain(
+    table: ClassTable,
+    where: Query,
+    scope: Scope,
+    *,
+    order: Sequence[OrderKey],
+    limit: int,
+    skip: int = 0,
+) -> Json:
+    """Return PostgreSQL's plan of a ``find``, which isn't executed."""
+    led = served_equality(table.learned, where, order) if table.learned else _NO_FIELDS
+    condition = compile_query(where, table, "t", scope, led)
+    sorting = order_by(order, table, "t", where)
+    paging = _paging(limit, skip, is_prepared=False)
+    page = _page(table, where, condition, sorting, order, limit, skip, paging)
+    guard, guard_params = _guard(table, scope)
+    versions = fetch(
+        f"SELECT {guard} FROM objects_class c WHERE c.id = %s",
+        (*guard_params, table.class_id),
+        prepare=False,
+        is_limited=scope.is_limited,
+        is_read=True,
+    )
+    _check_guard(table, scope, versions)
+    rows = fetch(
+        f"EXPLAIN (FORMAT JSON) {page.text}",
+        page.params,
+        prepare=False,
+        is_limited=scope.is_limited,
+        is_read=True,
+    )
+    (plan,) = msgspec.json.decode(rows[0][0]) if isinstance(rows[0][0], str) else rows[0][0]
+    return plan
 
 
 def _note_stopped(table: ClassTable, where: Query, order: Sequence[OrderKey], begin: float) -> None:

@@ -14,7 +14,7 @@ from backend.kernel.texts.cache import short_cache
 from objects.core.access.acl import Acl
 from objects.core.names import ObjectId
 from objects.file_urls import with_current_addresses
-from objects.sql.rows import wire_timestamp
+from objects.sql.rows import wire_timestamp, with_exponents
 from objects.sql.tables import ClassTable
 
 _encode = msgspec.json.Encoder().encode
@@ -23,6 +23,8 @@ _LARGE: Final = 64 * 1024
 """Characters of objects that are decoded without searches for garbage."""
 _LONGEST_ACL: Final = 512
 _FILE: Final = '"__type": "File"}'
+_LONG_NUMBER: Final = "0" * 60
+"""In every number of more than 77 digits that is a double, and in few other texts."""
 
 # object_id, created_at, updated_at, read_acl and write_acl (JSON arrays), data (a JSON object)
 StoredRow = tuple[str, str, str, "str | None", "str | None", str]
@@ -72,6 +74,8 @@ class Record:
         table = self._table
         if table.may_hold_files and _FILE in data:
             data = with_current_addresses(data)
+        if _LONG_NUMBER in data:
+            data = with_exponents(data)
         acl = ""
         if read_acl is not None or write_acl is not None:
             acl = _acl_member(f"[{read_acl or 'null'},{write_acl or 'null'}]")

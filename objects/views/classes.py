@@ -13,7 +13,7 @@ from objects import service
 from objects.core.names import ClassName, ObjectId
 from objects.core.query.options import FindLimits, parse_find_options, parse_get_options
 from objects.service import Created, Found
-from objects.storage.records import Record
+from objects.storage.records import Record, wire_object
 from objects.views.base import ClassView
 from objects.views.bodies import (
     CREATED,
@@ -44,7 +44,7 @@ class ObjectsView(ClassView):
         response=answer("The objects that match and that the caller may read.", AnyResults),
     )
     def get(self, call: Call, class_name: ClassName) -> Answer:
-        options = parse_find_options(call.params, find_limits())
+        options = parse_find_options(call.params, find_limits(), is_master=call.principal.is_master)
         return Answer(found_body(service.find(call.principal, class_name, options)))
 
     @describes("addObject", "Create an object", request=FIELDS, response=CREATED)
@@ -102,10 +102,17 @@ def found_body(results: Found) -> msgspec.Raw:
             item.json().encode() if isinstance(item, Record) else msgspec.json.encode(item)
             for item in results.results
         ]
+        if results.class_name is None
+        else [_named(item, results.class_name) for item in results.results]
     )
     count = "" if results.count is None else f',"count":{results.count}'
     name = "" if results.class_name is None else f',"className":"{results.class_name}"'
     return msgspec.Raw(b'{"results":[%b]%b}' % (items, f"{count}{name}".encode()))
+
+
+def _named(item: Record | Wire, class_name: ClassName) -> bytes:
+    """Return an object of another class than the queried one: it says its class, as in Parse."""
+    return msgspec.json.encode({**wire_object(item), "className": class_name})
 
 
 def created_answer(created: Created, path: str) -> Answer:

@@ -15,7 +15,7 @@ from decimal import Decimal
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from backend.kernel.json_types import Json
-from objects.core.query.paths import Object, elements
+from objects.core.query.paths import Object, comparables, elements
 from objects.core.query.tree import AllOf, AnyOf, Compare, Path, Query
 from objects.core.values import FieldKind, kind
 from realtime.core.intervals import Intervals
@@ -92,7 +92,7 @@ class SubscriptionIndex(Generic[S]):
                     matches.update(subscriptions)
                 continue
             for image in images:
-                for value in elements(image, path):
+                for value in comparables(image, path):
                     examined += 1
                     subscribers = tokens.get(_token(value))
                     if subscribers is not None:

@@ -266,6 +266,51 @@ def test_a_relation_redirects_the_query_to_its_class(redirected, client):
     assert names(reply.json["results"]) == ["Ann"]
 
 
+def test_redirected_objects_say_their_class(redirected, client):
+    for params in ({}, {"keys": "name"}, {"order": "-name"}):
+        (result,) = client.results("Game", redirectClassNameForKey="players", **params)
+        assert (result["className"], result["name"]) == ("Player", "Ann")
+
+
+def test_a_sub_query_is_redirected_to_the_class_of_its_relation(redirected, client, master):
+    redirect = {"className": "Game", "redirectClassNameForKey": "players", "where": {}}
+    for query, expected in (
+        ({"owner": {"$inQuery": redirect}}, 1),
+        ({"owner": {"$inQuery": redirect | {"where": {"name": "Bob"}}}}, 0),
+        ({"owner": {"$notInQuery": redirect}}, 0),
+        ({"owner": {"$inQuery": redirect | {"redirectClassNameForKey": "nothing"}}}, 0),
+        ({"owner": {"$inQuery": redirect | {"redirectClassNameForKey": "owner"}}}, 0),
+    ):
+        for caller in (client, master):
+            assert len(caller.results("Game", where=query)) == expected, query
+    master.make("Note", text="Ann")
+    for operator, expected in (("$select", 1), ("$dontSelect", 0)):
+        where = {"text": {operator: {"query": redirect, "key": "name"}}}
+        assert len(client.results("Note", where=where)) == expected
+
+
+def test_a_redirected_sub_query_needs_the_rights_of_both_classes(redirected, client):
+    redirect = {"className": "Game", "redirectClassNameForKey": "players", "where": {}}
+    redirected.make("Note", owner={"__type": "Pointer", "className": "Player", "objectId": "a"})
+    where = {"owner": {"$inQuery": redirect}}
+    closed = {"get": {"*": True}}
+    opened = {"find": {"*": True}}
+    for name, permissions in (
+        ("Player", closed),
+        ("Game", closed),
+        ("Game", {**opened, "protectedFields": {"*": ["players"]}}),
+    ):
+        redirected.put(f"/schemas/{name}", {"classLevelPermissions": permissions})
+        assert client.get("/classes/Note", where=where).error == (400, 119), permissions
+        redirected.put(f"/schemas/{name}", {"classLevelPermissions": {**opened, "get": {"*": 1}}})
+    protected = {**opened, "protectedFields": {"*": ["name"]}}
+    redirected.put("/schemas/Game", {"classLevelPermissions": opened})
+    redirected.put("/schemas/Player", {"classLevelPermissions": protected})
+    where = {"owner": {"$inQuery": redirect | {"where": {"name": "Ann"}}}}
+    reply = client.get("/classes/Note", where=where)
+    assert reply.error == (400, 119)
+
+
 def test_a_pointer_and_an_unknown_field_redirect_nothing(redirected, client):
     for key in ("owner", "nothing"):
         reply = client.get("/classes/Game", redirectClassNameForKey=key)
@@ -301,3 +346,26 @@ def test_pages_of_the_newest_continue_behind_a_time_and_an_id(master):
         where = {"$or": [{"createdAt": {"$lt": time}}, same_time]}
     assert observed == expected
     assert len(observed) == 15
+
+
+def test_objects_are_sorted_by_the_former_names_of_their_times(master, client):
+    for name in ("a", "b", "c"):
+        master.make("Game", name=name)
+    for order, expected in (("_created_at", "abc"), ("-_created_at", "cba")):
+        assert names(client.results("Game", order=order)) == list(expected)
+    (first,) = client.results("Game", where={"name": "a"})
+    master.put(f"/classes/Game/{first['objectId']}", {"score": 1})
+    assert names(client.results("Game", order="-_updated_at"))[0] == "a"
+    assert client.get("/classes/Game", order="_other").error == (400, 105)
+
+
+def test_internal_fields_are_for_the_master_key_and_no_object_has_them(master, client):
+    master.make("Game", name="a")
+    for field in ("_password_history", "_tombstone", "_perishable_token"):
+        where = {field: {"$exists": True}}
+        assert client.get("/classes/Game", where=where).json == {
+            "code": 105,
+            "error": f"Invalid key name: {field}",
+        }
+        assert master.results("Game", where=where) == []
+    assert master.get("/classes/Game", where={"_rperm": "*"}).error == (400, 105)

@@ -39,9 +39,11 @@ def test_no_keys_leave_those_of_every_object(client, games):
     assert set(only(client, keys="objectId")) == ALWAYS | {"ACL"}
 
 
-def test_a_dotted_key_leaves_one_value_inside(client, games):
-    assert only(client, keys="place.y.z")["place"] == {"y": {"z": 2}}
-    assert only(client, keys="list.a")["list"] == [{"a": 1}, {"a": 3}]
+def test_a_dotted_key_leaves_the_whole_field(client, games):
+    result = only(client, keys="place.y.z,list.a")
+    assert set(result) == ALWAYS | {"ACL", "place", "list"}
+    assert result["place"] == {"x": 1, "y": {"z": 2, "w": 3}}
+    assert result["list"] == [{"a": 1, "b": 2}, {"a": 3, "b": 4}]
 
 
 def test_a_dotted_key_through_a_pointer_includes_it(client, games):
@@ -57,8 +59,63 @@ def test_excluded_keys_are_left_out(client, games):
     assert results["name"] == "chess"
 
 
-def test_a_dotted_excluded_key_leaves_out_one_value_inside(client, games):
-    assert only(client, excludeKeys="place.y.z")["place"] == {"x": 1, "y": {"w": 3}}
+def test_a_dotted_excluded_key_leaves_the_whole_field(client, games):
+    place = {"x": 1, "y": {"z": 2, "w": 3}}
+    assert only(client, excludeKeys="place.y.z")["place"] == place
+    assert only(client, keys="place.y.z,score", excludeKeys="place.y")["place"] == place
+
+
+def test_an_excluded_key_takes_the_very_same_key_away(client, games):
+    result = only(client, keys="place.y.z,score,name", excludeKeys="place.y.z,name")
+    assert set(result) == ALWAYS | {"ACL", "score"}
+
+
+def test_a_dotted_excluded_key_through_a_pointer_includes_it(client, games):
+    player = only(client, excludeKeys="player.secret,score")["player"]
+    assert (player["name"], player["age"]) == ("Ann", 3)
+    assert "secret" not in player
+
+
+def test_keys_and_excluded_keys_of_an_included_object_go_together(client, games):
+    player = only(client, keys="player.name,player.age", excludeKeys="player.age")["player"]
+    assert player["name"] == "Ann"
+    assert not {"age", "secret"} & set(player)
+
+
+def test_all_pointers_are_added_to_the_keys_when_all_are_included(client, games):
+    for params in ({"includeAll": "true"}, {"include": "*"}):
+        result = only(client, keys="score", **params)
+        assert set(result) == ALWAYS | {"ACL", "score", "player", "list"}
+        assert result["player"]["secret"] == 1
+        result = only(client, keys="score,player.name", excludeKeys="list", **params)
+        assert set(result) == ALWAYS | {"ACL", "score", "player"}
+        assert not {"age", "secret"} & set(result["player"])
+
+
+def test_keys_select_the_fields_of_objects_included_in_lists_and_objects(client, master, games):
+    (player,) = master.results("Player")
+    leads = {"__type": "Pointer", "className": "Player", "objectId": player["objectId"]}
+    master.make("Match", players=[leads, 5], info={"best": leads, "note": "x"})
+    (match,) = client.results("Match", keys="players.name,info.best.age")
+    assert match["players"][0]["name"] == "Ann"
+    assert match["players"][1] == 5
+    assert not {"age", "secret"} & set(match["players"][0])
+    assert match["info"]["note"] == "x"
+    assert match["info"]["best"]["age"] == 3
+    assert not {"name", "secret"} & set(match["info"]["best"])
+
+
+def test_a_repeated_parameter_is_a_list_of_keys(client, games):
+    for query, names in (
+        ("keys=score&keys=name", {"score", "name"}),
+        ("keys=score&keys=name&excludeKeys=place&excludeKeys=name", {"score"}),
+        ("keys=", set()),
+        ("keys=&keys=score", {"score"}),
+    ):
+        reply = client.call("GET", f"/classes/Game?{query}")
+        assert set(reply.json["results"][0]) == ALWAYS | {"ACL"} | names, query
+    reply = client.call("GET", "/classes/Game?keys=player&include=player&include=list")
+    assert reply.json["results"][0]["player"]["name"] == "Ann"
 
 
 def test_what_every_object_has_can_not_be_excluded(client, games):

@@ -116,7 +116,7 @@ REFUSED = [
     ({"score": {"$mod": [2, 0]}}, 107),
     ({"name": {"$regex": "("}}, 102),
     ({"name": {"$regex": "a", "$options": "q"}}, 102),
-    ({"name": {"$regex": 5}}, 107),
+    ({"name": {"$regex": 5}}, 102),
     ({"name": {"$options": "i"}}, 107),
     ({"name": "a\x00"}, 111),
     ({"when": {"$gt": {"__type": "Date", "iso": "x"}}}, 111),

@@ -193,6 +193,13 @@ def test_a_malformed_related_to_is_refused(client, game, related):
     assert client.get("/classes/Player", where={"$relatedTo": related}).status == 400
 
 
+def test_an_unsaved_owner_has_no_members(client, game):
+    for object_id in ({}, {"objectId": None}, {"objectId": ""}):
+        owner = {"__type": "Pointer", "className": "Game", **object_id}
+        where = {"$relatedTo": {"object": owner, "key": "players"}}
+        assert client.results("Player", where=where) == []
+
+
 def test_a_removed_field_takes_the_members_along(client, master, ids, game):
     master.put("/schemas/Game", {"fields": {"players": {"__op": "Delete"}}})
     assert members(client, game) == []

@@ -23,6 +23,7 @@ _MEDIA_TYPES = frozenset(
     {"", "application/json", "text/plain", "application/x-www-form-urlencoded"}
 )
 _MAX_PARAMETERS = 100
+_LISTS = frozenset({"keys", "excludeKeys", "include", "order"})
 _BODY = "request body"  # as errors call it
 _LONGEST_LENGTH = 18  # digits of a Content-Length
 _LARGE = 64 * 1024
@@ -149,7 +150,10 @@ def _reason(error: Exception) -> str:
 
 
 def read_query(request: HttpRequest) -> dict[str, str]:
-    """The parameters of the query string, as text; of a repeated one the last."""
+    """The parameters of the query string, as text.
+
+    Of a repeated one the last; those that are lists of names are joined, as clients send arrays.
+    """
     text = request.META.get("QUERY_STRING", "")
     return query_parameters(text) if text else {}
 
@@ -182,4 +186,8 @@ def query_parameters(text: str) -> dict[str, str]:
         raise InvalidJSON("The query string is not UTF-8.") from None
     except ValueError:
         raise InvalidJSON("The query string has too many parameters.") from None
-    return dict(pairs)
+    params = dict(pairs)
+    if len(params) < len(pairs):
+        for name in _LISTS & params.keys():
+            params[name] = ",".join(value for key, value in pairs if key == name)
+    return params

@@ -98,6 +98,9 @@ class Limits(Area):
         unit="days",
     )
     EVENT_LIMIT = whole(1_000_000, "how many events are stored", least=1)
+    ALLOW_PUBLIC_EXPLAIN = flag(
+        False, "clients get plans of their queries with `explain`, without names and conditions"
+    )
     ALLOW_CLIENT_CLASS_CREATION = flag(False, "clients create a class by writing its first object")
     CLASS_PERMISSIONS_DEFAULT: Setting[Literal["open", "authenticated", "closed"]] = choice(
         "open",

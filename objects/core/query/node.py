@@ -15,7 +15,14 @@ from backend.kernel.json_types import Json
 from objects.core.names import ClassName, FieldName
 from objects.core.query.filters import Filter
 from objects.core.query.limits import QuerySize
-from objects.core.query.paths import Object, Path, candidates, elements
+from objects.core.query.paths import (
+    Object,
+    Path,
+    candidates,
+    comparables,
+    elements,
+    is_relation,
+)
 
 Predicate: TypeAlias = Callable[[Object], bool]
 
@@ -128,13 +135,18 @@ class OrderKey:
 
 @dataclass(frozen=True, slots=True)
 class SubQuery:
-    """Objects of a class, under the caller's rights. Without ``limit``, all of them."""
+    """Objects of a class, under the caller's rights. Without ``limit``, all of them.
+
+    With ``redirect_key``, they are of the class that this relation of ``class_name`` leads to. Only
+    SQL can follow it.
+    """
 
     class_name: ClassName
     where: Query
     limit: int | None = None
     skip: int = 0
     order: tuple[OrderKey, ...] = ()
+    redirect_key: FieldName | None = None
 
 
 # --- for parsing ---------------------------------------------------------------------------
@@ -186,6 +198,9 @@ class Parser(Protocol):
     def values(self, path: Path, operand: object, place: str, message: str) -> tuple[Json, ...]:
         """Return the canonical values of a list; ``message`` is the error for what isn't a list."""
 
+    def relative_date(self, text: object, place: str) -> Json:
+        """Return the Date that the text of a ``$relativeTime`` means now."""
+
     def path(self, key: str) -> Path:
         """Return the steps of a dotted key."""
 
@@ -220,6 +235,19 @@ class Matching:
         """Return the function that returns the candidates at a path."""
         lookup = self.lookup
         return lambda obj: candidates(obj, path, lookup.members)
+
+    def is_missing(self, path: Path) -> Predicate:
+        """Return the predicate that there are no candidates at a path.
+
+        A relation isn't missing without members either, as with Parse Server.
+        """
+        values = self.candidates(path)
+        return lambda obj: not values(obj) and not is_relation(obj, path)
+
+    def some_equal(self, path: Path, test: Callable[[Json], bool]) -> Predicate:
+        """Return the predicate that something equal to a value at a path passes the test."""
+        members = self.lookup.members
+        return lambda obj: any(map(test, comparables(obj, path, members)))
 
     def some_element(self, path: Path, test: Callable[[Json], bool]) -> Predicate:
         """Return the predicate that some element at a path passes the test."""

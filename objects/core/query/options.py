@@ -44,6 +44,21 @@ _FIND: Final = _ADVICE | {
     "explain",
 }
 _GET: Final = _ADVICE - {"hint", "comment"} | {"keys", "excludeKeys", "include", "includeAll"}
+INTERNAL_FIELDS: Final = frozenset(
+    {
+        "_email_verify_token",
+        "_email_verify_token_expires_at",
+        "_perishable_token",
+        "_perishable_token_expires_at",
+        "_failed_login_count",
+        "_account_lockout_expires_at",
+        "_password_changed_at",
+        "_password_history",
+        "_session_token",
+        "_tombstone",
+    }
+)
+"""Parse Server's fields of users that the master key may query. No object has them here."""
 _MAX_SKIP: Final = 2**31 - 1
 _PLAIN_GET: Final = FindOptions(where=Everything(), limit=1)
 _FLAGS: Final = {"1": True, "true": True, "0": False, "false": False, "": False}
@@ -59,8 +74,10 @@ class FindLimits:
     include_count: int = 100
 
 
-def parse_find_options(params: Mapping[str, Any], limits: FindLimits) -> FindOptions:
-    """Return the options of a find.
+def parse_find_options(
+    params: Mapping[str, Any], limits: FindLimits, *, is_master: bool = False
+) -> FindOptions:
+    """Return the options of a find. With the master key, a ``where`` may name internal fields.
 
     Raises ``InvalidQuery`` (102) for unknown parameters and bad numbers, ``InvalidKeyName`` (105)
     for names, ``InvalidJSON`` (107) for a ``where`` that is not JSON, and what ``parse_where``
@@ -74,8 +91,11 @@ def parse_find_options(params: Mapping[str, Any], limits: FindLimits) -> FindOpt
     if redirect_key is not None:
         redirect_key = check_key_path(_text("redirectClassNameForKey", redirect_key))[0]
     where = _json_where(params.get("where"))
+    internal_fields = INTERNAL_FIELDS if is_master else frozenset()
     return FindOptions(
-        where=Everything() if where is None else parse_where(where),
+        where=Everything()
+        if where is None
+        else parse_where(where, internal_fields=internal_fields),
         limit=min(_whole("limit", params.get("limit"), limits.default_limit), limits.max_limit),
         skip=_whole("skip", params.get("skip"), 0),
         order=_order(params.get("order")),
@@ -85,7 +105,8 @@ def parse_find_options(params: Mapping[str, Any], limits: FindLimits) -> FindOpt
         include_all=include_all,
         count=_flag("count", params.get("count")),
         redirect_key=redirect_key,
-        explain=_flag("explain", params.get("explain")),
+        explain=_is_set(params.get("explain")),
+        score="$score" in _words("keys", params.get("keys")),
         asked=where,
     )
 
@@ -145,6 +166,11 @@ def _flag(name: str, value: Any) -> bool:
     return flag
 
 
+def _is_set(value: Any) -> bool:
+    """``explain`` is a flag, or the name of one of MongoDB's verbosities."""
+    return value not in (None, False, 0, "", "0", "false")
+
+
 def _order(value: Any) -> tuple[OrderKey, ...]:
     words = _words("order", value)
     return parse_order(",".join(words)) if words else ()
@@ -164,7 +190,8 @@ def _include(params: Mapping[str, Any], limits: FindLimits) -> tuple[tuple[Path,
     # Of a dotted key the way to it has to be included as well.
     requested += [
         (path[0], *path[1 : len(path) - 1])
-        for path in _keys("keys", params.get("keys")) or ()
+        for name in ("keys", "excludeKeys")
+        for path in _keys(name, params.get(name)) or ()
         if len(path) > 1
     ]
     paths: dict[Path, None] = {

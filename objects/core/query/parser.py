@@ -2,9 +2,9 @@
 
 ``parse_where`` is the only entry for constraints: a tree that it returns has known operators with
 operands of the right kind, canonical values, legal names, and a bounded size. Errors
-are ``ServiceError`` with the code and message that Parse clients know, after the place:
-``where.score.$in: bad $in value``. Codes: 102 the query's structure, 105 names, 107 operands,
-111 values.
+are ``ServiceError`` with the code and message that Parse clients know (``messages``), or with a
+message that begins with the place: ``where.score.$lt: expected a number``. Codes: 102 the query's
+structure, 105 names, 107 operands, 111 values.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from backend.kernel.texts.shown import shown
 from objects.core import names
 from objects.core.names import FieldName
 from objects.core.query.limits import MAX_CONSTRAINTS, QuerySize
+from objects.core.query.messages import known_message
 from objects.core.query.node import SCORE, Clause, Operand, OrderKey, Query
 from objects.core.query.operators.comparison import Equals
 from objects.core.query.operators.composition import Everything, all_of
@@ -33,6 +34,8 @@ MAX_LIST: Final = 10_000
 """Values of one ``$in``, ``$nin``, ``$all``, ``$containedBy``."""
 
 _TIMESTAMPS: Final = frozenset({"createdAt", "updatedAt"})
+_FORMER_NAMES: Final = {"_created_at": "createdAt", "_updated_at": "updatedAt"}
+"""Names that some apps sort by."""
 
 
 def parse_where(
@@ -40,14 +43,16 @@ def parse_where(
     place: str = "where",
     *,
     allow_internal: bool = False,
+    internal_fields: frozenset[str] = frozenset(),
     now: datetime | None = None,
 ) -> Query:
     """Return the tree of a decoded ``where``; None and ``{}`` find everything.
 
-    ``allow_internal`` lets keys begin with ``_``, which is for the master key. ``now`` is what
-    ``$relativeTime`` counts from.
+    ``allow_internal`` lets all keys begin with ``_``, ``internal_fields`` these only; both are for
+    the master key. ``now`` is what ``$relativeTime`` counts from.
     """
-    return _Parser(allow_internal, now or datetime.now(UTC)).where(where, place, 0)
+    parser = _Parser(allow_internal, internal_fields, now or datetime.now(UTC))
+    return parser.where(where, place, 0)
 
 
 def parse_order(order: str, *, place: str = "order") -> tuple[OrderKey, ...]:
@@ -57,6 +62,7 @@ def parse_order(order: str, *, place: str = "order") -> tuple[OrderKey, ...]:
         name = part.strip()
         descending = name.startswith("-")
         name = name.removeprefix("-").removeprefix("+")
+        name = _FORMER_NAMES.get(name, name)
         if not name and not order.strip():
             continue
         if name == "$score":
@@ -67,7 +73,8 @@ def parse_order(order: str, *, place: str = "order") -> tuple[OrderKey, ...]:
             if any(map(_is_odd_number, path)):
                 raise InvalidKeyName(name)
         except InvalidKeyName:
-            raise InvalidKeyName(f"{place}: Invalid field name: {shown(name)}.") from None
+            message = known_message(f"Invalid field name: {shown(name)}.", place)
+            raise InvalidKeyName(message) from None
         if path[0] == "ACL":
             raise InvalidQuery(f"{place}: Cannot sort by ACL.")
         keys.append(OrderKey(path, descending))
@@ -94,8 +101,11 @@ def _is_odd_number(step: str) -> bool:
 
 
 class _Parser:
-    def __init__(self, allow_internal: bool, now: datetime) -> None:
+    def __init__(
+        self, allow_internal: bool, internal_fields: frozenset[str], now: datetime
+    ) -> None:
         self.allow_internal = allow_internal
+        self.internal_fields = internal_fields
         self.now = now
         self.size = QuerySize()
 
@@ -119,7 +129,7 @@ class _Parser:
             return clause.parse_clause(Clause(key, value, place, depth), self)
         if key == "ACL" or key.startswith("ACL."):
             raise InvalidQuery("Cannot query on ACL.")
-        path = check_path(key, allow_internal=self.allow_internal)
+        path = self.path(key)
         return self.field(path, value, f"{place}.{shown(key)}", depth)
 
     def field(self, path: Path, value: object, place: str, depth: int) -> Query:
@@ -150,7 +160,9 @@ class _Parser:
     ) -> Query:
         operator = OPERATORS.get(key)
         if operator is None:
-            raise InvalidJSON(f"{place}: bad constraint: {shown(key)}")
+            raise InvalidJSON(
+                known_message(f"bad constraint: {shown(key)}", f"{place}.{shown(key)}")
+            )
         operand = Operand(path, key, value, siblings, place, f"{place}.{key}", depth)
         return operator.parse(operand, self)
 
@@ -158,9 +170,12 @@ class _Parser:
 
     def value(self, path: Path, value: object, place: str) -> Json:
         if _is_object(value) and "$relativeTime" in value:
-            if len(value) != 1:
-                raise InvalidJSON(f"{place}: bad $relativeTime value")
-            return relative_date(value["$relativeTime"], self.now, f"{place}.$relativeTime")
+            raise InvalidJSON(
+                known_message(
+                    "$relativeTime can only be used with the $lt, $lte, $gt, and $gte operators",
+                    place,
+                )
+            )
         if path[0] in _TIMESTAMPS and len(path) == 1 and isinstance(value, str):
             return {"__type": "Date", "iso": normalise_date(value, place)}
         checked = normalise(value, place)
@@ -171,15 +186,19 @@ class _Parser:
 
     def values(self, path: Path, operand: object, place: str, message: str) -> tuple[Json, ...]:
         if not isinstance(operand, list):
-            raise InvalidJSON(f"{place}: {message}")
+            raise InvalidJSON(known_message(message, place))
         if len(operand) > MAX_LIST:
             raise InvalidQuery(f"{place}: a list has at most {MAX_LIST} values")
         return tuple(
             self.value(path, value, f"{place}.{index}") for index, value in enumerate(operand)
         )
 
+    def relative_date(self, text: object, place: str) -> Json:
+        return relative_date(text, self.now, place)
+
     def path(self, key: str) -> Path:
-        return check_path(key, allow_internal=self.allow_internal)
+        is_internal = self.allow_internal or key in self.internal_fields
+        return check_path(key, allow_internal=is_internal)
 
     def order(self, order: str, place: str) -> tuple[OrderKey, ...]:
         return parse_order(order, place=place)

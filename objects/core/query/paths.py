@@ -65,6 +65,20 @@ def elements(obj: Object, path: Path, members: Members = no_members) -> Iterator
             yield value
 
 
+def comparables(obj: Object, path: Path, members: Members = no_members) -> Iterator[Json]:
+    """Yield what values are equal to: the elements, and the object id of a pointer field."""
+    yield from elements(obj, path, members)
+    if len(path) == 1:
+        value = obj.get(path[0])
+        if isinstance(value, dict) and value.get("__type") == "Pointer":
+            yield value["objectId"]
+
+
+def is_relation(obj: Object, path: Path) -> bool:
+    """Return whether the path is a Relation field, which ``null`` never equals."""
+    return len(path) == 1 and _is_relation(_field(obj, path[0]))
+
+
 def exact_value(obj: Object, path: Path) -> Json:
     """Return the value at a path where nothing is implicit; None if there is none."""
     value = _field(obj, path[0])

@@ -8,6 +8,7 @@ from typing import Final
 from backend.kernel.errors import InvalidJSON
 from backend.kernel.json_types import Json
 from backend.kernel.texts.shown import shown
+from objects.core.query.messages import known_message
 from objects.core.values import date, normalise_date
 
 # A year and a month have a fixed length, as Parse Server counts them.
@@ -29,29 +30,33 @@ _SECONDS: Final = {
 def relative_date(text: object, now: datetime, place: str) -> Json:
     """Return the Date that a text means at a moment (UTC), or ``InvalidJSON``."""
     if not isinstance(text, str):
-        raise InvalidJSON(f"{place}: bad $relativeTime value, should be string")
+        raise InvalidJSON(known_message("bad $relativeTime value, should be string", place))
     words = text.lower().split()
     if words == ["now"]:
         return _date(now, place)
     future, past = words[:1] == ["in"], words[-1:] == ["ago"]
     if future and past:
-        raise InvalidJSON(f"{place}: Time cannot have both 'in' and 'ago'")
+        raise _invalid(text, "Time cannot have both 'in' and 'ago'", place)
     if not future and not past:
-        raise InvalidJSON(f"{place}: Time should either start with 'in' or end with 'ago'")
+        raise _invalid(text, "Time should either start with 'in' or end with 'ago'", place)
     words = words[1:] if future else words[:-1]
     if not words or len(words) % 2:
-        raise InvalidJSON(f"{place}: Invalid time string. Dangling unit or number.")
+        raise _invalid(text, "Invalid time string. Dangling unit or number.", place)
     seconds = 0
     for amount, unit in zip(words[::2], words[1::2], strict=True):
         if not amount.removeprefix("-").isdecimal() or len(amount) > 12 or not amount.isascii():
-            raise InvalidJSON(f"{place}: '{shown(amount)}' is not an integer.")
+            raise _invalid(text, f"'{shown(amount)}' is not an integer.", place)
         if unit not in _SECONDS:
-            raise InvalidJSON(f"{place}: Invalid interval: '{shown(unit)}'")
+            raise _invalid(text, f"Invalid interval: '{shown(unit)}'", place)
         seconds += int(amount) * _SECONDS[unit]
     try:
         return _date(now + timedelta(seconds=seconds if future else -seconds), place)
     except OverflowError:
-        raise InvalidJSON(f"{place}: there is no such time") from None
+        raise _invalid(text, "there is no such time", place) from None
+
+
+def _invalid(text: str, reason: str, place: str) -> InvalidJSON:
+    return InvalidJSON(known_message(f"bad $relativeTime ({shown(text)}) value. {reason}", place))
 
 
 def _date(moment: datetime, place: str) -> Json:

@@ -2,7 +2,7 @@
 
 As MongoDB reads it: words are alternatives, ``"a phrase"`` must be there word by word, ``-word``
 and ``-"a phrase"`` must not. With a phrase, the words decide nothing but the score. Letters' case
-and accents are ignored unless requested.
+is ignored, and accents unless requested.
 
 ``$language`` chooses the stemming and the stop words of PostgreSQL's text search, for words, not
 for phrases; ``none``, the only one that this module can match in memory, compares whole words.
@@ -87,15 +87,13 @@ def fold_accents(text: str) -> str:
     return "".join(letter for letter in decomposed if not "\u0300" <= letter <= "\u036f")
 
 
-def found_in(
-    texts: Iterable[str], search: Search, *, case_sensitive: bool, diacritic_sensitive: bool
-) -> bool:
+def found_in(texts: Iterable[str], search: Search, *, diacritic_sensitive: bool) -> bool:
     """Return whether the texts hold what is searched for, word by word without stemming."""
 
     def words_of(text: str) -> list[str]:
         if not diacritic_sensitive:
             text = fold_accents(text)
-        return _WORD.findall(text if case_sensitive else text.lower())
+        return _WORD.findall(text.lower())
 
     words = [word for text in texts for word in words_of(text)]
 

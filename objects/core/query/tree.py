@@ -119,6 +119,8 @@ class FindOptions:
     count: bool = False
     redirect_key: FieldName | None = None
     explain: bool = False
+    score: bool = False
+    """Whether each object gets the rank of a text search as its ``score``."""
     asked: Json = field(default=None, compare=False, repr=False)
     """The client's own ``where``, as it was sent; for reporting it to triggers."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from backend.kernel.errors import InvalidJSON
 from objects.core.query.operators.comparison import Compare, Equals, Exists, NotEquals
 from objects.core.values import kind
 from objects.sql import jsonpath
@@ -37,6 +38,8 @@ class NotEqualsSql(OperatorSql[NotEquals]):
 class CompareSql(OperatorSql[Compare]):
     def condition(self, node: Compare, compilation: Compilation) -> Sql:
         reading = compilation.read(node.path)
+        if node.is_relative and reading.is_whole and reading.kind not in ("Date", None):
+            raise InvalidJSON("$relativeTime can only be used with Date field")
         if reading.is_whole and reading.kind in SINGLE_KINDS:
             if kind(node.value) != reading.kind or reading.typed is None:
                 return FALSE

@@ -16,11 +16,18 @@ from backend.kernel.json_types import Json
 from objects.core.names import ClassName, FieldName
 from objects.core.query.tree import Path, Query, SubQuery, all_of
 from objects.sql.fields import SINGLE_KINDS, Reading, read
-from objects.sql.fragments import FALSE, TRUE, Sql, either, negation
+from objects.sql.fragments import FALSE, TRUE, Sql, either
 from objects.sql.order import order_by
 from objects.sql.registration import register
 from objects.sql.tables import ClassTable
-from objects.sql.values import any_element, fits, is_missing_or_null, or_null, single_value
+from objects.sql.values import (
+    any_element,
+    fits,
+    is_missing_or_null,
+    operand_of,
+    or_null,
+    single_value,
+)
 
 RELATIONS: Final = "objects_relation"
 """Members of relations: class_id, key, owning_id, related_id."""
@@ -32,6 +39,9 @@ class Scope(Protocol):
 
     def table(self, class_name: ClassName) -> tuple[ClassTable, Query] | None:
         """A class's table, and what else its rows must fulfil; None if there is none."""
+
+    def redirected(self, class_name: ClassName, key: FieldName) -> ClassName:
+        """The class that a relation leads to; the class itself if it has no such relation."""
 
 
 N = TypeVar("N", bound=Query)
@@ -121,7 +131,8 @@ class Compilation:
         has_null = any(value is None for value in values)
         non_null: list[Json] = [value for value in values if value is not None]
         if reading.is_whole and reading.kind in SINGLE_KINDS:
-            non_null = [value for value in non_null if fits(value, reading)]
+            operands = [operand_of(value, reading) for value in non_null]
+            non_null = [value for value in operands if fits(value, reading)]
             missing = Sql(f"({or_null(reading)} IS NULL)") if has_null else FALSE
             return either([missing, single_value(reading, non_null)])
         parts = []
@@ -132,10 +143,7 @@ class Compilation:
         return either(parts)
 
     def any_member(self, key: str, values: Sequence[Json], reading: Reading) -> Sql:
-        """Some member of a relation equals one of the values."""
-        parts = []
-        if any(value is None for value in values):
-            parts.append(negation(self.members(key)))
+        """Some member of a relation equals one of the values; null equals none."""
         ids = [
             value["objectId"]
             for value in values
@@ -143,9 +151,9 @@ class Compilation:
             and value.get("__type") == "Pointer"
             and value["className"] == reading.target_class
         ]
-        if ids:
-            parts.append(self.members(key, Sql("r.related_id = ANY(%s::text[])", (ids,))))
-        return either(parts)
+        if not ids:
+            return FALSE
+        return self.members(key, Sql("r.related_id = ANY(%s::text[])", (ids,)))
 
     def members(self, key: str, condition: Sql = TRUE) -> Sql:
         """The row's relation has members, such that the condition (on ``r``) holds."""
@@ -156,9 +164,15 @@ class Compilation:
         )
         return "EXISTS (" + (joined if condition is TRUE else joined + " AND " + condition) + ")"
 
+    def queried_class(self, query: SubQuery) -> ClassName:
+        """The class whose objects a sub-query finds."""
+        if query.redirect_key is None:
+            return query.class_name
+        return self.scope.redirected(query.class_name, query.redirect_key)
+
     def subquery(self, query: SubQuery, column: Callable[[ClassTable, str], Sql]) -> Sql | None:
         """A parenthesised SELECT of one column; None if the class isn't there."""
-        target = self.scope.table(query.class_name)
+        target = self.scope.table(self.queried_class(query))
         if target is None:
             return None
         table, rights = target

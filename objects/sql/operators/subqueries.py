@@ -20,7 +20,7 @@ class InQuerySql(OperatorSql[InQuery]):
 
     def _points_in(self, node: InQuery, compilation: Compilation) -> Sql:
         reading = compilation.read(node.path)
-        class_name = node.query.class_name
+        class_name = compilation.queried_class(node.query)
         if (
             reading.is_whole
             and reading.kind in SINGLE_KINDS | {"Relation"}
@@ -50,7 +50,10 @@ class SelectSql(OperatorSql[Select]):
         if values is None:
             return FALSE
         if reading.is_whole and reading.kind in SINGLE_KINDS:
-            return f"(NULLIF({reading.json}, 'null'::jsonb) IN " + values + ")"
+            equal = f"(NULLIF({reading.json}, 'null'::jsonb) IN " + values + ")"
+            if reading.kind != "Pointer":
+                return equal
+            return either([equal, f"(to_jsonb({reading.typed}) IN " + values + ")"])
         if reading.is_whole and reading.kind == "Relation":
             pointer = Sql(
                 "jsonb_build_object('__type', 'Pointer', 'className', %s::text,"

@@ -202,7 +202,7 @@ FANS = {"__type": "Relation", "className": "Fan"}
         ({"fans": {"$all": [pointer("Fan", "f2"), pointer("Fan", "f1")]}}, {"fans": FANS}, True),
         ({"fans": {"$exists": True}}, {"fans": FANS}, True),
         ({"likes": {"$exists": True}}, {"likes": FANS}, False),
-        ({"likes": None}, {"likes": FANS}, True),
+        ({"likes": None}, {"likes": FANS}, False),
         ({"$relatedTo": {"object": pointer("Club", "c1"), "key": "players"}}, {}, True),
         ({"$relatedTo": {"object": pointer("Club", "c2"), "key": "players"}}, {}, False),
     ],

@@ -98,7 +98,7 @@ def point(latitude: float, longitude: float) -> dict[str, object]:
             Text(("a",), "x", "none"),
         ),
         (
-            {"$text": {"$search": {"$term": "x", "$caseSensitive": True}}},
+            {"$text": {"$search": {"$term": "x", "$diacriticSensitive": True}}},
             Text(None, "x", "english", True),
         ),
         ({"a": {"$nearSphere": POINT}}, Near(("a",), (10.0, 20.0), None)),
@@ -228,108 +228,127 @@ def within(**operand: object) -> dict[str, object]:
         ({"$relativeTime": 1}, 105, "Invalid key name: $relativeTime"),
         ({"ACL": 1}, 102, "Cannot query on ACL."),
         ({"ACL.x": 1}, 102, "Cannot query on ACL."),
-        ({"a": {"$unknown": 1}}, 107, "where.a: bad constraint: $unknown"),
-        ({"a": {"$or": []}}, 107, "where.a: bad constraint: $or"),
+        ({"a": {"$unknown": 1}}, 107, "bad constraint: $unknown"),
+        ({"a": {"$or": []}}, 107, "bad constraint: $or"),
         ({"a": {"$lt": None}}, 107, "where.a.$lt: expected a number, a string, a date or a"),
         ({"a": {"$gt": [1]}}, 107, "where.a.$gt: expected a number, a string, a date or a"),
         ({"a": {"$gt": POINTER}}, 107, "where.a.$gt: expected a number, a string, a date or a"),
-        ({"a": {"$in": 1}}, 107, "where.a.$in: bad $in value"),
-        ({"a": {"$nin": {"x": 1}}}, 107, "where.a.$nin: bad $nin value"),
-        ({"a": {"$all": 1}}, 107, "where.a.$all: bad $all value"),
+        ({"a": {"$in": 1}}, 107, "bad $in value"),
+        ({"a": {"$nin": {"x": 1}}}, 107, "bad $nin value"),
+        ({"a": {"$all": 1}}, 107, "bad $all value"),
         (
             {"a": {"$all": [{"$regex": "^a"}, "b"]}},
             107,
-            "where.a.$all: All $all values must be of regex type or none",
+            "All $all values must be of regex type or none",
         ),
         (
             {"a": {"$containedBy": "x"}},
             107,
-            "where.a.$containedBy: bad $containedBy: should be an array",
+            "bad $containedBy: should be an array",
         ),
         ({"a": {"$exists": 1}}, 107, "where.a.$exists: bad $exists value, should be a boolean"),
-        ({"a": {"$regex": 5}}, 107, "where.a.$regex: bad regex: expected text"),
+        ({"a": {"$regex": 5}}, 102, "$regex value must be a string"),
         ({"a": {"$regex": "("}}, 102, "where.a.$regex: bad regular expression: missing )"),
         ({"a": {"$regex": "x" * 1001}}, 102, "where.a.$regex: a pattern has at most 1000"),
         (
             {"a": {"$regex": "x", "$options": "q"}},
             102,
-            "where.a: Bad $options value for query: q",
+            "Bad $options value for query: q",
         ),
-        ({"a": {"$regex": "x", "$options": 1}}, 102, "where.a: Bad $options value for query: 1"),
+        ({"a": {"$regex": "x", "$options": 1}}, 102, "$options value must be a string"),
         ({"a": {"$options": "i"}}, 107, "where.a.$options: only together with $regex"),
         ({"a": {"$maxDistance": 1}}, 107, "where.a.$maxDistance: only together with $nearSphere"),
-        ({"$or": {}}, 102, "where: Bad $or format - use an array value."),
-        ({"$or": []}, 102, "where: Bad $or format - use an array value."),
-        ({"$and": 5}, 102, "where: Bad $and format - use an array value."),
-        ({"$nor": []}, 102, "where: Bad $nor format - use an array of at least 1 value."),
-        ({"$or": [5]}, 102, "where.$or.0: Bad $or format - expected objects"),
-        ({"$or": [{"a": {"$in": 5}}]}, 107, "where.$or.0.a.$in: bad $in value"),
-        ({"a": {"$inQuery": 5}}, 102, "where.a.$inQuery: improper usage of $inQuery"),
-        ({"a": {"$notInQuery": {}}}, 102, "where.a.$notInQuery: improper usage of $notInQuery"),
-        ({"a": {"$inQuery": TEAMS | {"x": 1}}}, 102, "where.a.$inQuery: improper usage of"),
+        ({"$or": {}}, 102, "Bad $or format - use an array value."),
+        ({"$or": []}, 102, "Bad $or format - use an array value."),
+        ({"$and": 5}, 102, "Bad $and format - use an array value."),
+        ({"$nor": []}, 102, "Bad $nor format - use an array of at least 1 value."),
+        ({"$or": [5]}, 102, "Bad $or format - expected objects"),
+        ({"$or": [{"a": {"$in": 5}}]}, 107, "bad $in value (where.$or.0.a.$in)"),
+        ({"a": {"$inQuery": 5}}, 102, "improper usage of $inQuery"),
+        ({"a": {"$notInQuery": {}}}, 102, "improper usage of $notInQuery"),
+        ({"a": {"$inQuery": TEAMS | {"x": 1}}}, 102, "improper usage of"),
         ({"a": {"$inQuery": TEAMS | {"limit": -1}}}, 102, "where.a.$inQuery.limit: expected"),
         ({"a": {"$inQuery": {"className": "x y"}}}, 103, "Invalid classname: x y"),
         (
             {"a": {"$inQuery": {"className": "B", "where": {"b": {"$in": 1}}}}},
             107,
-            "where.a.$inQuery.where.b.$in: bad $in value",
+            "bad $in value (where.a.$inQuery.where.b.$in)",
         ),
-        ({"a": {"$select": {"query": TEAMS}}}, 102, "where.a.$select: improper usage of $select"),
+        ({"a": {"$select": {"query": TEAMS}}}, 102, "improper usage of $select"),
         (
             {"a": {"$dontSelect": {"query": TEAMS, "key": "x", "more": 1}}},
             102,
-            "where.a.$dontSelect: improper usage of $dontSelect",
+            "improper usage of $dontSelect",
         ),
         ({"a": {"$select": {"query": TEAMS, "key": "ACL"}}}, 102, "Cannot query on ACL."),
         ({"$relatedTo": {"object": 5, "key": "x"}}, 102, "where.$relatedTo.object: expected a"),
-        ({"$relatedTo": {"object": POINTER}}, 102, "where.$relatedTo: improper usage of"),
-        ({"a": {"$text": "x"}}, 107, "where.a.$text: bad $text: $search, should be object"),
-        (search(**{"$term": 5}), 107, "where.a.$text.$search: bad $text: $term, should be string"),
+        ({"$relatedTo": {"object": POINTER}}, 102, "improper usage of"),
+        ({"a": {"$text": "x"}}, 107, "bad $text: $search, should be object"),
+        (search(**{"$term": 5}), 107, "bad $text: $term, should be string"),
         (
             search(**{"$caseSensitive": "yes"}),
             107,
-            "where.a.$text.$search: bad $text: $caseSensitive, should be boolean",
+            "bad $text: $caseSensitive, should be boolean",
+        ),
+        (search(**{"$caseSensitive": True}), 107, "bad $text: $caseSensitive not supported"),
+        (
+            search(**{"$diacriticSensitive": "yes"}),
+            107,
+            "bad $text: $diacriticSensitive, should be boolean",
+        ),
+        (
+            search(**{"$diacriticSensitive": False}),
+            107,
+            "bad $text: $diacriticSensitive - false not supported",
         ),
         (search(**{"$language": "klingon"}), 102, "where.a.$text.$search: unknown $language"),
-        ({"a": {"$nearSphere": 5}}, 107, "where.a.$nearSphere: bad $nearSphere value"),
+        ({"a": {"$nearSphere": 5}}, 107, "bad $nearSphere value"),
         (
             {"a": {"$nearSphere": POINT, "$maxDistance": -1}},
             107,
-            "where.a.$maxDistance: bad $maxDistance value",
+            "bad $maxDistance value",
         ),
-        ({"a": {"$nearSphere": point(91, 0)}}, 107, "where.a.$nearSphere: bad $nearSphere value"),
-        ({"a": {"$within": {"$box": [POINT]}}}, 107, "where.a.$within.$box: malformatted $within"),
-        ({"a": {"$within": {}}}, 107, "where.a.$within: malformatted $within arg"),
+        ({"a": {"$nearSphere": point(91, 0)}}, 107, "bad $nearSphere value"),
+        ({"a": {"$within": {"$box": [POINT]}}}, 107, "malformatted $within"),
+        ({"a": {"$within": {}}}, 107, "malformatted $within arg"),
         (
             within(polygon=[POINT, POINT]),
             107,
-            "where.a.$geoWithin.$polygon: bad $geoWithin value; $polygon should contain at least 3"
-            " GeoPoints",
+            "bad $geoWithin value; $polygon should contain at least 3 GeoPoints",
         ),
-        (within(polygon=5), 107, "where.a.$geoWithin.$polygon: bad $geoWithin value; $polygon"),
+        (within(polygon=5), 107, "bad $geoWithin value; $polygon"),
         (
             within(centerSphere=[POINT, -1]),
             107,
-            "where.a.$geoWithin.$centerSphere: bad $geoWithin value; $centerSphere distance"
-            " invalid",
+            "bad $geoWithin value; $centerSphere distance invalid",
         ),
         (
             within(centerSphere=[5, 1]),
             107,
-            "where.a.$geoWithin.$centerSphere: bad $geoWithin value; $centerSphere geo point",
+            "bad $geoWithin value; $centerSphere geo point",
         ),
         (
             {"a": {"$geoIntersects": {"$point": 5}}},
             107,
-            "where.a.$geoIntersects: bad $geoIntersect value; $point should be GeoPoint",
+            "bad $geoIntersect value; $point should be GeoPoint",
         ),
         (
             {"a": {"$lt": {"$relativeTime": "2 days"}}},
             107,
-            "where.a.$lt.$relativeTime: Time should either start with 'in' or end with 'ago'",
+            "bad $relativeTime (2 days) value. Time should either start with 'in' or end with",
         ),
-        ({"a": {"$lt": {"$relativeTime": "in 2 ages"}}}, 107, "where.a.$lt.$relativeTime: Invalid"),
-        ({"a": {"$lt": {"$relativeTime": 5}}}, 107, "where.a.$lt.$relativeTime: bad $relative"),
+        (
+            {"a": {"$lt": {"$relativeTime": "in 2 ages"}}},
+            107,
+            "bad $relativeTime (in 2 ages) value. Inv",
+        ),
+        ({"a": {"$lt": {"$relativeTime": 5}}}, 107, "bad $relative"),
+        (
+            {"a": {"$eq": {"$relativeTime": "1 day ago"}}},
+            107,
+            "$relativeTime can only be used with the $lt, $lte, $gt, and $gte operators",
+        ),
+        ({"a": {"$relativeTime": "now"}}, 107, "$relativeTime can only be used with the $lt"),
         ({"a": "\x00"}, 111, "where.a: text must not hold NUL"),
         ({"a": {"$in": ["\ud800"]}}, 111, "where.a.$in.0: text must not hold NUL or half"),
         ({"a": {"__type": "Date", "iso": "x"}}, 111, "This is not a valid Date (where.a.iso"),
@@ -404,7 +423,7 @@ def test_the_order_is_a_list_of_paths_with_signs():
 
 @pytest.mark.parametrize("order", ["a b", "-", "a,,b", "$where", "--a", "a.0.-1", "a;b"])
 def test_an_order_by_a_bad_name_is_refused(order):
-    with pytest.raises(ServiceError, match=r"order: Invalid field name: .*\.$") as caught:
+    with pytest.raises(ServiceError, match=r"^Invalid field name: .*\.$") as caught:
         parse_order(order)
     assert caught.value.code == 105
 
@@ -436,3 +455,24 @@ def test_only_a_top_level_near_or_text_sorts():
     assert near_of(parse_where({**near, "b": 1})) is not None
     assert near_of(parse_where({"$or": [near, {"b": 1}]})) is None
     assert text_of(parse_where(search())) is not None
+
+
+def test_objects_may_be_sorted_by_the_former_names_of_their_times():
+    assert parse_order("_created_at,-_updated_at") == parse_order("createdAt,-updatedAt")
+
+
+def test_the_master_key_may_name_internal_fields():
+    internal = frozenset({"_tombstone"})
+    where = {"_tombstone": {"$exists": True}}
+    assert parse_where(where, internal_fields=internal) == Exists(("_tombstone",), True)
+    with pytest.raises(ServiceError, match="Invalid key name: _other"):
+        parse_where({"_other": 1}, internal_fields=internal)
+
+
+def test_a_sub_query_may_be_redirected():
+    query = parse_where({"a": {"$inQuery": TEAMS | {"redirectClassNameForKey": "players"}}})
+    assert query.query.redirect_key == "players"
+    for key, code in ((5, 102), ("a b", 105)):
+        with pytest.raises(ServiceError) as caught:
+            parse_where({"a": {"$inQuery": TEAMS | {"redirectClassNameForKey": key}}})
+        assert caught.value.code == code

@@ -7,8 +7,8 @@ import pytest
 from objects.core.query.text import Search, configuration, fold_accents, found_in, read_term
 
 
-def matches(term: str, *texts: str, case: bool = False, accents: bool = False) -> bool:
-    return found_in(texts, read_term(term), case_sensitive=case, diacritic_sensitive=accents)
+def matches(term: str, *texts: str, accents: bool = False) -> bool:
+    return found_in(texts, read_term(term), diacritic_sensitive=accents)
 
 
 @pytest.mark.parametrize(
@@ -47,9 +47,7 @@ def test_words_phrases_and_negations(term, text, expected):
     assert matches(term, text) is expected
 
 
-def test_case_and_accents_count_when_requested():
-    assert not matches("coffee", "Coffee", case=True)
-    assert matches("Coffee", "Coffee", case=True)
+def test_accents_count_when_requested():
     assert not matches("cafe", "café", accents=True)
     assert matches("CAFÉ", "café", accents=True)
 

@@ -205,6 +205,8 @@ def _operands(path: str, objects: Objects) -> st.SearchStrategy[Any]:
 
 def _possible(path: str) -> st.SearchStrategy[Any]:
     own = BY_FIELD.get(path)
+    if path == "owner":
+        own = owners | st.sampled_from(IDS)
     if path == "likes":
         own = owners
     if path == "friends":

@@ -52,12 +52,6 @@ def search(term: str, field: str | None = None, **options: Any) -> dict[str, Any
         (search("cafe", diacriticSensitive=True), set()),
         (search("Café", diacriticSensitive=True), {"cafe"}),
         (search("book"), {"book"}),
-        (search("book", caseSensitive=True), set()),
-        (search("Book", caseSensitive=True), {"book"}),
-        (search("coffee -Tea", caseSensitive=True), {"cafe"}),
-        (search("coffee -TEA", caseSensitive=True), {"cafe", "tea"}),
-        (search('"Tea house"', caseSensitive=True), {"tea"}),
-        (search('"tea House"', caseSensitive=True), set()),
         (search("music", "tags"), {"cafe"}),
         (search("maps", "info.note"), {"book"}),
         (search("coffee", "score"), set()),
@@ -118,5 +112,6 @@ def test_without_stemming_memory_and_database_agree(world: World, texts, searche
     world.fill([thing(f"t{n}", name=name, title=title) for n, (name, title) in enumerate(texts)])
     for term, accents in searches:
         for field in (None, "name"):
-            query = parse_where(search(term, field, language="none", diacriticSensitive=accents))
+            sensitive = {"diacriticSensitive": True} if accents else {}
+            query = parse_where(search(term, field, language="none", **sensitive))
             assert sorted(world.in_sql(query)) == sorted(ids(world.in_memory(query))), term

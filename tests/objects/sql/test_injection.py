@@ -52,7 +52,7 @@ def value_positions(text: str) -> list[dict[str, Any]]:
         {"tags": {"$all": [{"$regex": "^\\Q" + text.replace("\\E", "")}]}},
         {"file": {"__type": "File", "name": text}},
         {"name": {"$text": {"$search": {"$term": text}}}},
-        {"name": {"$text": {"$search": {"$term": text, "$caseSensitive": True}}}},
+        {"name": {"$text": {"$search": {"$term": text, "$diacriticSensitive": True}}}},
         {"$text": {"$search": {"$term": text, "$diacriticSensitive": True}}},
         {"owner": {"$inQuery": {"className": "Other", "where": {"name": text}}}},
         {

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from backend.kernel.errors import InvalidJSON
 from objects.core.query.parser import parse_order, parse_where
 from objects.core.values import pointer
 from tests.objects.sql.world import OTHER, THINGS, World, friends, ids, pointers_to_others, thing
@@ -144,6 +145,16 @@ CASES: list[tuple[dict[str, Any], set[str]]] = [
     ({"createdAt": "2024-01-01"}, ALL),
     ({"unknown": 1}, set()),
     ({"unknown.a": 1}, set()),
+    # an id for a pointer
+    ({"owner": "o1"}, {"full"}),
+    ({"owner": {"$ne": "o1"}}, {"half", "null", "bare"}),
+    ({"owner": {"$in": ["o1", "o2"]}}, {"full", "half"}),
+    ({"owner": {"$in": ["o2", None]}}, {"half", "null", "bare"}),
+    ({"owner": {"$nin": ["o1"]}}, {"half", "null", "bare"}),
+    ({"owner": {"$all": ["o1"]}}, {"full"}),
+    ({"owner": {"$gt": "a"}}, set()),
+    ({"owner": {"$select": {"query": sub(score=2), "key": "objectId"}}}, {"half"}),
+    ({"owner": {"$dontSelect": {"query": sub(), "key": "objectId"}}}, {"null", "bare"}),
     # null
     ({"name": None}, {"null", "bare"}),
     ({"score": None}, {"null", "bare"}),
@@ -214,6 +225,10 @@ CASES: list[tuple[dict[str, Any], set[str]]] = [
     ({"tags": {"$all": ["red", {"a": 1}]}}, {"full"}),
     ({"tags": {"$all": [[2]]}}, {"full"}),
     ({"tags": {"$all": [2]}}, set()),
+    ({"tags": {"$all": [{"$unknown": "x"}]}}, set()),
+    ({"tags": {"$in": [["blue", "red"]]}}, {"full"}),
+    ({"tags": {"$nin": [["blue", "red"]]}}, {"half", "null", "bare"}),
+    ({"name": {"$in": [["Anna"], "Bert"]}}, {"full", "half"}),
     ({"tags": {"$all": []}}, set()),
     ({"name": {"$all": ["Anna"]}}, {"full"}),
     ({"tags": {"$all": [{"$regex": "^r"}]}}, {"full"}),
@@ -253,6 +268,9 @@ CASES: list[tuple[dict[str, Any], set[str]]] = [
     ({"place": {"$nearSphere": place(0, 0), "$maxDistance": 2}}, {"full", "half"}),
     ({"place": {"$within": {"$box": [place(0, 0), place(10, 10)]}}}, {"full"}),
     ({"place": {"$within": {"$box": [place(40, 50), place(60, -170)]}}}, {"half"}),
+    ({"place": {"$within": {"$box": [place(10, 10), place(0, 0)]}}}, {"full"}),
+    ({"place": {"$within": {"$box": [place(10, 0), place(0, 10)]}}}, {"full"}),
+    ({"place": {"$within": {"$box": [place(0, 10), place(10, 0)]}}}, set()),
     ({"place": {"$geoWithin": {"$polygon": SQUARE}}}, {"full"}),
     ({"place": {"$geoWithin": {"$polygon": [[0, 0], [4, 0], [4, 4]]}}}, set()),
     ({"place": {"$geoWithin": {"$centerSphere": [[60, 50], 0.1]}}}, {"half"}),
@@ -269,6 +287,8 @@ CASES: list[tuple[dict[str, Any], set[str]]] = [
     ({"owner": {"$notInQuery": {"className": "Missing"}}}, ALL),
     ({"name": {"$select": {"query": sub(), "key": "name"}}}, {"full"}),
     ({"tags": {"$select": {"query": sub(), "key": "tags.0"}}}, {"full"}),
+    ({"tags": {"$select": {"query": sub(), "key": "tags"}}}, {"full"}),
+    ({"tags": {"$dontSelect": {"query": sub(), "key": "tags"}}}, {"half", "null", "bare"}),
     ({"name": {"$dontSelect": {"query": sub(), "key": "name"}}}, {"half", "null", "bare"}),
     ({"owner.objectId": {"$select": {"query": sub(score=2), "key": "objectId"}}}, {"half"}),
     # relations
@@ -279,11 +299,16 @@ CASES: list[tuple[dict[str, Any], set[str]]] = [
     ({"likes": {"$nin": pointers_to_others("o1", "o3")}}, {"half", "null"}),
     ({"likes": {"$all": pointers_to_others("o1", "o2")}}, {"full"}),
     ({"likes": {"$exists": True}}, {"full", "bare"}),
-    ({"likes": None}, {"half", "null"}),
+    ({"likes": None}, set()),
+    ({"likes": {"$ne": None}}, ALL),
+    ({"likes": {"$in": [None, *pointers_to_others("o3")]}}, {"bare"}),
+    ({"likes": "o1"}, set()),
     ({"likes": {"$inQuery": sub(score=3)}}, {"bare"}),
     ({"likes": {"$notInQuery": sub(score=3)}}, {"full", "half", "null"}),
     ({"likes": {"$containedBy": pointers_to_others("o3", "o4")}}, {"bare"}),
     (related("nobody"), set()),
+    ({"$relatedTo": {"object": {"__type": "Pointer", "className": "Thing"}, "key": "a"}}, set()),
+    ({"$relatedTo": {"object": pointer("Missing", "o1"), "key": "friends"}}, set()),
     # logic
     ({"$or": [{"score": 7}, {"name": "Bert"}]}, {"full", "half"}),
     ({"$and": [{"score": 7}, {"name": "Bert"}]}, set()),
@@ -335,3 +360,17 @@ def test_an_order_sorts(filled: World, stored, order, expected):
     everything = parse_where(None)
     assert filled.in_sql(everything, THINGS[stored], keys) == expected
     assert ids(filled.in_memory(everything, order=keys)) == expected
+
+
+@pytest.mark.parametrize("stored", THINGS)
+@pytest.mark.parametrize("field", ["name", "score", "owner", "tags", "info", "objectId"])
+def test_a_relative_time_is_for_dates(filled: World, stored, field):
+    query = parse_where({field: {"$gt": {"$relativeTime": "1 day ago"}}})
+    with pytest.raises(InvalidJSON, match=r"^\$relativeTime can only be used with Date field$"):
+        filled.in_sql(query, THINGS[stored])
+
+
+def test_a_relative_time_of_an_unknown_or_inner_key_is_compared(filled: World):
+    for field in ("unknown", "info.when"):
+        query = parse_where({field: {"$gt": {"$relativeTime": "1 day ago"}}})
+        assert filled.in_sql(query) == []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from backend.kernel.errors import InvalidJSON
@@ -33,11 +33,18 @@ _BOOLEAN: Final[tuple[FieldKind, ...]] = ("Boolean",)
 
 @dataclass(frozen=True, slots=True)
 class Equals(Query):
-    """Some element equals the value. ``None``: no candidates, or some element is null."""
+    """Some element equals the value. ``None``: no candidates, or some element is null.
+
+    A text equals a pointer that is a field's value and has it as its object id. ``None`` equals no
+    relation.
+    """
 
     names = ("$eq",)
     usage = "`value`, `$eq`"
-    summary = "a list field: whether it has such an element; `null`: missing or null"
+    summary = (
+        "a list field: whether it has such an element; a pointer: also by its object id alone;"
+        " `null`: missing or null, but no relation"
+    )
     filters = (
         Filter("is", "is", ("String", "Number", "Date"), lambda entry: entry.value),
         Filter("is", "is", ("Pointer",), lambda entry: entry.value, hint="an object id"),
@@ -58,11 +65,11 @@ class Equals(Query):
         return cls(operand.path, parser.value(operand.path, operand.value, operand.place))
 
     def predicate(self, matching: Matching) -> Predicate:
-        is_equal = matching.some_element(self.path, equality(self.value))
+        is_equal = matching.some_equal(self.path, equality(self.value))
         if self.value is not None:
             return is_equal
-        values = matching.candidates(self.path)
-        return lambda obj: not values(obj) or is_equal(obj)
+        is_missing = matching.is_missing(self.path)
+        return lambda obj: is_missing(obj) or is_equal(obj)
 
     def uses(self) -> Uses:
         is_plain = len(self.path) == 1 and self.value is not None
@@ -120,7 +127,7 @@ class Compare(Query):
     usage = "`$lt`, `$lte`, `$gt`, `$gte`"
     summary = (
         "numbers, texts by code point, dates, booleans; only with values of the same type."
-        ' The operand for dates can also be `{"$relativeTime": "2 days ago"}`'
+        ' The operand for Date fields can also be `{"$relativeTime": "2 days ago"}`'
     )
     filters = (
         Filter("lt", "<", ORDERED, lambda entry: {"$lt": entry.value}),
@@ -132,13 +139,19 @@ class Compare(Query):
     path: Path
     op: Comparison
     value: Json
+    is_relative: bool = field(default=False, compare=False)
+    """Whether the value was a ``$relativeTime``, which only Date fields take."""
 
     @classmethod
     def parse(cls, operand: Operand, parser: Parser) -> Query:
-        value = parser.value(operand.path, operand.value, operand.place)
+        path, op, place = operand.path, _COMPARISONS[operand.name], operand.place
+        if isinstance(operand.value, dict) and operand.value.keys() == {"$relativeTime"}:
+            moment = parser.relative_date(operand.value["$relativeTime"], place)
+            return cls(path, op, moment, is_relative=True)
+        value = parser.value(path, operand.value, place)
         if kind(value) not in _COMPARABLE:
-            raise InvalidJSON(f"{operand.place}: expected a number, a string, a date or a boolean")
-        return cls(operand.path, _COMPARISONS[operand.name], value)
+            raise InvalidJSON(f"{place}: expected a number, a string, a date or a boolean")
+        return cls(path, op, value)
 
     def predicate(self, matching: Matching) -> Predicate:
         return matching.some_element(self.path, _comparison(self.op, self.value))

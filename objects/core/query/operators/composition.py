@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from backend.kernel.errors import InvalidQuery
+from objects.core.query.messages import known_message
 from objects.core.query.node import (
     Clause,
     Matching,
@@ -143,9 +144,11 @@ def all_of(*parts: Query) -> Query:
 def _parsed(clause: Clause, parser: Parser, expected: str) -> Iterator[Query]:
     name, value = clause.name, clause.value
     if not isinstance(value, list) or not value:
-        raise InvalidQuery(f"{clause.place}: Bad {name} format - use {expected}.")
+        raise InvalidQuery(
+            known_message(f"Bad {name} format - use {expected}.", f"{clause.place}.{name}")
+        )
     for index, part in enumerate(value):
         place = f"{clause.place}.{name}.{index}"
         if not isinstance(part, dict):
-            raise InvalidQuery(f"{place}: Bad {name} format - expected objects")
+            raise InvalidQuery(f"Bad {name} format - expected objects ({place})")
         yield parser.where(part, place, clause.depth + 1)

@@ -15,6 +15,7 @@ from backend.kernel.json_types import Json
 from objects.core.query import geo_formulas
 from objects.core.query.filters import Filter
 from objects.core.query.geo_formulas import EARTH_RADIUS_KM, EARTH_RADIUS_MILES, Point, ring_of
+from objects.core.query.messages import known_message
 from objects.core.query.node import Matching, Operand, Parser, Predicate, Query, Uses, filtered
 from objects.core.query.paths import Path
 from objects.core.values import geo_coordinates, normalise
@@ -68,15 +69,17 @@ class Near(Query):
         """Return the tightest of several distances."""
         point = _geo_point(operand.value)
         if point is None:
-            raise InvalidJSON(f"{operand.place}: bad $nearSphere value, should be GeoPoint")
+            raise InvalidJSON(
+                known_message("bad $nearSphere value, should be GeoPoint", operand.place)
+            )
         bounds = []
         for key, unit in DISTANCES.items():
             if key in operand.siblings:
                 bound = _distance(operand.siblings[key])
                 if bound is None:
                     raise InvalidJSON(
-                        f"{operand.field_place}.{key}: bad {key} value, should be a number from"
-                        " 0 on"
+                        f"bad {key} value, should be a number from 0 on"
+                        f" ({operand.field_place}.{key})"
                     )
                 bounds.append(bound / unit)
         return cls(operand.path, point, min(bounds, default=None))
@@ -104,7 +107,7 @@ class Within(Query):
 
     names = ("$within", "$geoWithin")
     usage = '`$within: {"$box": [SW, NE]}`, `$geoWithin: {"$polygon" or "$centerSphere": …}`'
-    summary = "GeoPoints inside"
+    summary = "GeoPoints inside; a box may have its corners swapped"
 
     shape: ClassVar[str] = ""
     """The key of the shape in the operand."""
@@ -121,7 +124,7 @@ class Within(Query):
                     return node.parse_shape(operand.path, value[node.shape], shape_place)
         is_within = operand.name == "$within"
         message = "malformatted $within arg" if is_within else "bad $geoWithin value"
-        raise InvalidJSON(f"{place}: {message}")
+        raise InvalidJSON(known_message(message, place))
 
     @classmethod
     def parse_shape(cls, path: Path, operand: object, place: str) -> Query:
@@ -140,7 +143,8 @@ class Within(Query):
 class WithinBox(Within):
     """Some element is a GeoPoint in the box, borders included.
 
-    A box whose south-west corner is east of the other one crosses the date line.
+    A box whose south-west corner is east of the other one crosses the date line. Clients may send
+    the corners in the other order, or the other two corners.
     """
 
     shape = "$box"
@@ -151,11 +155,11 @@ class WithinBox(Within):
     @classmethod
     def parse_shape(cls, path: Path, operand: object, place: str) -> Query:
         if not isinstance(operand, list) or len(operand) != 2:
-            raise InvalidJSON(f"{place}: malformatted $within arg")
+            raise InvalidJSON(known_message("malformatted $within arg", place))
         southwest, northeast = _geo_point(operand[0]), _geo_point(operand[1])
         if southwest is None or northeast is None:
-            raise InvalidJSON(f"{place}: malformatted $within arg")
-        return cls(path, southwest, northeast)
+            raise InvalidJSON(known_message("malformatted $within arg", place))
+        return cls(path, *_corners(southwest, northeast))
 
     def predicate(self, matching: Matching) -> Predicate:
         southwest, northeast = self.southwest, self.northeast
@@ -205,14 +209,21 @@ class WithinSphere(Within):
     def parse_shape(cls, path: Path, operand: object, place: str) -> Query:
         if not isinstance(operand, list) or len(operand) != 2:
             raise InvalidJSON(
-                f"{place}: bad $geoWithin value; $centerSphere should be an array of"
-                " Parse.GeoPoint and distance"
+                known_message(
+                    "bad $geoWithin value; $centerSphere should be an array of"
+                    " Parse.GeoPoint and distance",
+                    place,
+                )
             )
         center, radians = _geo_point(operand[0]), _distance(operand[1])
         if center is None:
-            raise InvalidJSON(f"{place}: bad $geoWithin value; $centerSphere geo point invalid")
+            raise InvalidJSON(
+                known_message("bad $geoWithin value; $centerSphere geo point invalid", place)
+            )
         if radians is None:
-            raise InvalidJSON(f"{place}: bad $geoWithin value; $centerSphere distance invalid")
+            raise InvalidJSON(
+                known_message("bad $geoWithin value; $centerSphere distance invalid", place)
+            )
         return cls(path, center, radians)
 
     def predicate(self, matching: Matching) -> Predicate:
@@ -248,7 +259,7 @@ class IntersectsPoint(Query):
         point = _geo_point(value.get("$point")) if isinstance(value, dict) else None
         if point is None or not isinstance(value, dict) or len(value) != 1:
             raise InvalidJSON(
-                f"{operand.place}: bad $geoIntersect value; $point should be GeoPoint"
+                known_message("bad $geoIntersect value; $point should be GeoPoint", operand.place)
             )
         return cls(operand.path, point)
 
@@ -265,13 +276,28 @@ class IntersectsPoint(Query):
         return filtered(self)
 
 
+def _corners(a: Point, b: Point) -> tuple[Point, Point]:
+    """Return the south-west and the north-east corner of a box, from opposite corners.
+
+    Longitudes in the wrong order alone mean a box that crosses the date line.
+    """
+    (south, west), (north, east) = a, b
+    if south > north:
+        south, north = north, south
+        west, east = min(west, east), max(west, east)
+    return (south, west), (north, east)
+
+
 def _polygon(operand: object, place: str) -> tuple[Point, ...]:
     if isinstance(operand, dict) and operand.get("__type") == "Polygon":
         coordinates = operand.get("coordinates")
         if not isinstance(coordinates, list) or len(coordinates) < 3:
             raise InvalidJSON(
-                f"{place}: bad $geoWithin value; Polygon.coordinates should contain at least 3"
-                " lon/lat pairs"
+                known_message(
+                    "bad $geoWithin value; Polygon.coordinates should contain at least 3"
+                    " lon/lat pairs",
+                    place,
+                )
             )
         _check_points(coordinates, place)
         ring = ring_of(normalise(operand, place))
@@ -279,19 +305,24 @@ def _polygon(operand: object, place: str) -> tuple[Point, ...]:
         return ring
     if not isinstance(operand, list):
         raise InvalidJSON(
-            f"{place}: bad $geoWithin value; $polygon should be Polygon object or Array of"
-            " Parse.GeoPoint's"
+            known_message(
+                "bad $geoWithin value; $polygon should be Polygon object or Array of"
+                " Parse.GeoPoint's",
+                place,
+            )
         )
     if len(operand) < 3:
         raise InvalidJSON(
-            f"{place}: bad $geoWithin value; $polygon should contain at least 3 GeoPoints"
+            known_message(
+                "bad $geoWithin value; $polygon should contain at least 3 GeoPoints", place
+            )
         )
     _check_points(operand, place)
     points = []
     for index, corner in enumerate(operand):
         point = _geo_point(corner)
         if point is None:
-            raise InvalidJSON(f"{place}.{index}: bad $geoWithin value")
+            raise InvalidJSON(f"bad $geoWithin value ({place}.{index})")
         points.append(point)
     if points[0] != points[-1]:
         points.append(points[0])
@@ -300,7 +331,7 @@ def _polygon(operand: object, place: str) -> tuple[Point, ...]:
 
 def _check_points(points: list[object], place: str) -> None:
     if len(points) > MAX_POINTS:
-        raise InvalidJSON(f"{place}: bad $geoWithin value; at most {MAX_POINTS} points")
+        raise InvalidJSON(f"bad $geoWithin value; at most {MAX_POINTS} points ({place})")
 
 
 def _geo_point(value: object) -> Point | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from backend.kernel.errors import InvalidJSON
 from backend.kernel.json_types import Json
 from objects.core.query.filters import Filter
+from objects.core.query.messages import known_message
 from objects.core.query.node import (
     Matching,
     Operand,
@@ -18,9 +19,10 @@ from objects.core.query.node import (
     filtered,
     negation,
 )
+from objects.core.query.operators.composition import Nothing
 from objects.core.query.operators.equality import value_key, value_keys
 from objects.core.query.operators.text import ContainsAllRegex
-from objects.core.query.paths import Object, Path, candidates, elements
+from objects.core.query.paths import Object, Path, comparables
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,10 @@ class In(Query):
 
     names = ("$in",)
     usage = "`$in`"
-    summary = "the objects that `$eq` finds with any of these values"
+    summary = (
+        "the objects that `$eq` finds with any of these values; a list among them stands for its"
+        " elements"
+    )
     filters = (
         Filter(
             "in",
@@ -44,16 +49,15 @@ class In(Query):
 
     @classmethod
     def parse(cls, operand: Operand, parser: Parser) -> Query:
-        path, place = operand.path, operand.place
-        return cls(path, parser.values(path, operand.value, place, "bad $in value"))
+        return cls(operand.path, _values(operand, parser))
 
     def predicate(self, matching: Matching) -> Predicate:
         keys = value_keys(self.values)
-        is_equal = matching.some_element(self.path, lambda value: value_key(value) in keys)
+        is_equal = matching.some_equal(self.path, lambda value: value_key(value) in keys)
         if None not in self.values:
             return is_equal
-        values = matching.candidates(self.path)
-        return lambda obj: not values(obj) or is_equal(obj)
+        is_missing = matching.is_missing(self.path)
+        return lambda obj: is_missing(obj) or is_equal(obj)
 
     def uses(self) -> Uses:
         return filtered(self)
@@ -75,8 +79,7 @@ class NotIn(Query):
 
     @classmethod
     def parse(cls, operand: Operand, parser: Parser) -> Query:
-        path, place = operand.path, operand.place
-        return cls(path, parser.values(path, operand.value, place, "bad $nin value"))
+        return cls(operand.path, _values(operand, parser))
 
     def predicate(self, matching: Matching) -> Predicate:
         return negation(In(self.path, self.values).predicate(matching))
@@ -112,9 +115,11 @@ class ContainsAll(Query):
     def parse(cls, operand: Operand, parser: Parser) -> Query:
         path, values, place = operand.path, operand.value, operand.place
         if not isinstance(values, list):
-            raise InvalidJSON(f"{place}: bad $all value")
+            raise InvalidJSON(known_message("bad $all value", place))
         if any(isinstance(item, dict) and "$regex" in item for item in values):
             return ContainsAllRegex.parse(operand, parser)
+        if any(_is_unknown_operator(item) for item in values):
+            return Nothing()  # no stored value has such a key
         parser.size.add_all_values(len(values), place)
         return cls(path, parser.values(path, values, place, "bad $all value"))
 
@@ -127,10 +132,12 @@ class ContainsAll(Query):
         # null is what is missing, too.
         of_nothing = value_keys([None])
 
+        is_missing = matching.is_missing(path)
+
         def contains(obj: Object) -> bool:
-            if not candidates(obj, path, members):
+            if is_missing(obj):
                 return keys == of_nothing
-            return keys <= value_keys(elements(obj, path, members))
+            return keys <= value_keys(comparables(obj, path, members))
 
         return lambda obj: bool(keys) and contains(obj)
 
@@ -169,3 +176,15 @@ class ContainedBy(Query):
 
     def uses(self) -> Uses:
         return filtered(self)
+
+
+def _is_unknown_operator(item: object) -> bool:
+    return isinstance(item, dict) and len(item) == 1 and next(iter(item)).startswith("$")
+
+
+def _values(operand: Operand, parser: Parser) -> tuple[Json, ...]:
+    """Return the values of ``$in`` and ``$nin``, lists replaced by their elements."""
+    value = operand.value
+    if isinstance(value, list) and any(isinstance(item, list) for item in value):
+        value = [part for item in value for part in (item if isinstance(item, list) else [item])]
+    return parser.values(operand.path, value, operand.place, f"bad {operand.name} value")

@@ -9,6 +9,7 @@ from backend.kernel.errors import InvalidQuery
 from backend.kernel.texts.shown import shown
 from objects.core import names as naming
 from objects.core.names import ClassName, FieldName, ObjectId
+from objects.core.query.messages import known_message
 from objects.core.query.node import (
     Clause,
     Matching,
@@ -22,12 +23,12 @@ from objects.core.query.node import (
     negation,
 )
 from objects.core.query.operators.composition import Nothing
-from objects.core.query.paths import Object, Path, candidates, elements
+from objects.core.query.paths import Object, Path, candidates, comparables, elements
 from objects.core.values import equal, is_pointer, normalise, pointer
 
 MAX_SUBQUERY_SKIP: Final = 2**31 - 1
 
-# The keys that SDKs send. Only className, where, limit, skip and order affect the result.
+# The keys that SDKs send. Those after redirectClassNameForKey don't affect the result.
 _SUBQUERY_KEYS: Final = frozenset(
     {
         "className",
@@ -35,6 +36,7 @@ _SUBQUERY_KEYS: Final = frozenset(
         "limit",
         "skip",
         "order",
+        "redirectClassNameForKey",
         "keys",
         "excludeKeys",
         "include",
@@ -92,12 +94,16 @@ class InQuery(Query):
 class Select(Query):
     """Some element equals a value that some object of the sub-query has at ``key``.
 
-    Null and missing are no values. ``negated`` gives exactly the other objects.
+    A list at ``key`` stands for its elements. Null and missing are no values. ``negated`` gives
+    exactly the other objects.
     """
 
     names = ("$select", "$dontSelect")
     usage = "`$select`, `$dontSelect`"
-    summary = "values that objects of another class have at a key, under the caller's rights"
+    summary = (
+        "values that objects of another class have at a key, or in a list there, under the caller's"
+        " rights"
+    )
 
     path: Path
     query: SubQuery
@@ -112,7 +118,7 @@ class Select(Query):
             or set(value) != {"query", "key"}
             or not isinstance(value["key"], str)
         ):
-            raise InvalidQuery(f"{place}: improper usage of {name}")
+            raise InvalidQuery(known_message(f"improper usage of {name}", place))
         query = _subquery(value["query"], name, f"{place}.query", operand.depth, parser)
         key = parser.path(value["key"])
         if key[0] == "ACL":
@@ -123,11 +129,12 @@ class Select(Query):
         members, find = matching.lookup.members, matching.lookup.find
 
         def has_value(obj: Object) -> bool:
-            own = list(elements(obj, self.path, members))
+            own = list(comparables(obj, self.path, members))
             return any(
                 value is not None and equal(value, element)
                 for other in find(self.query)
-                for value in candidates(other, self.key)
+                for candidate in candidates(other, self.key)
+                for value in (candidate if isinstance(candidate, list) else [candidate])
                 for element in own
             )
 
@@ -161,7 +168,7 @@ class RelatedTo(Query):
             or not isinstance(value.get("key"), str)
             or "object" not in value
         ):
-            raise InvalidQuery(f"{place}: improper usage of $relatedTo")
+            raise InvalidQuery(known_message("improper usage of $relatedTo", place))
         if _is_unsaved(value["object"]):
             return Nothing()
         owner = normalise(value["object"], f"{place}.object")
@@ -187,12 +194,19 @@ class RelatedTo(Query):
         return is_member
 
 
+def _is_unsaved(owner: object) -> bool:
+    """Return whether an owner is a pointer without an id, as SDKs send for a new object."""
+    return (
+        isinstance(owner, dict) and owner.get("__type") == "Pointer" and not owner.get("objectId")
+    )
+
+
 def _subquery(operand: object, name: str, place: str, depth: int, parser: Parser) -> SubQuery:
     if not isinstance(operand, dict) or not isinstance(operand.get("className"), str):
-        raise InvalidQuery(f"{place}: improper usage of {name}")
+        raise InvalidQuery(known_message(f"improper usage of {name}", place))
     for key in operand:
         if key not in _SUBQUERY_KEYS:
-            raise InvalidQuery(f"{place}: improper usage of {name}: {shown(key)}")
+            raise InvalidQuery(f"improper usage of {name}: {shown(key)} ({place})")
     limit = _amount(operand.get("limit"), f"{place}.limit", MAX_SUBQUERY_SKIP)
     skip = _amount(operand.get("skip"), f"{place}.skip", MAX_SUBQUERY_SKIP)
     order = operand.get("order", "")
@@ -201,7 +215,13 @@ def _subquery(operand: object, name: str, place: str, depth: int, parser: Parser
     class_name = naming.check_class_name(operand["className"])
     with parser.size.inside_subquery(place):
         where = parser.where(operand.get("where"), f"{place}.where", depth + 1)
-    return SubQuery(class_name, where, limit, skip or 0, parser.order(order, f"{place}.order"))
+    redirect_key = operand.get("redirectClassNameForKey")
+    if redirect_key is not None:
+        if not isinstance(redirect_key, str):
+            raise InvalidQuery(f"{place}.redirectClassNameForKey: expected text")
+        redirect_key = parser.path(redirect_key)[0]
+    sort_keys = parser.order(order, f"{place}.order")
+    return SubQuery(class_name, where, limit, skip or 0, sort_keys, redirect_key)
 
 
 def _amount(value: object, place: str, most: int) -> int | None:
@@ -210,13 +230,3 @@ def _amount(value: object, place: str, most: int) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
         raise InvalidQuery(f"{place}: expected a whole number from 0 to {most}")
     return value
-
-
-def _is_unsaved(owner: object) -> bool:
-    """Return whether this is a pointer of a client to an object that it hasn't saved yet."""
-    return (
-        isinstance(owner, dict)
-        and owner.get("__type") == "Pointer"
-        and owner.get("objectId") is None
-        and naming.is_class_name(str(owner.get("className")))
-    )

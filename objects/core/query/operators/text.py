@@ -12,6 +12,7 @@ from backend.kernel.texts.shown import shown
 from objects.core.names import FieldName
 from objects.core.query.filters import Filter
 from objects.core.query.limits import MAX_CONSTRAINTS
+from objects.core.query.messages import known_message
 from objects.core.query.node import (
     Clause,
     Matching,
@@ -72,9 +73,13 @@ class Matches(Query):
     ) -> Matches:
         """Return the node of a pattern and its options. Raises ``ServiceError``."""
         if not isinstance(pattern, str):
-            raise InvalidJSON(f"{place}.$regex: bad regex: expected text")
-        if not isinstance(options, str) or not set(options) <= _REGEX_OPTIONS:
-            raise InvalidQuery(f"{place}: Bad $options value for query: {shown(options)}")
+            raise InvalidQuery(known_message("$regex value must be a string", place))
+        if not isinstance(options, str):
+            raise InvalidQuery(known_message("$options value must be a string", place))
+        if not set(options) <= _REGEX_OPTIONS:
+            raise InvalidQuery(
+                known_message(f"Bad $options value for query: {shown(options)}", place)
+            )
         options = "".join(sorted(set(options)))
         try:
             compiled = regex.compile_regex(pattern, options)
@@ -117,7 +122,7 @@ class ContainsAllRegex(Query):
         assert isinstance(values, list)
         patterns = [item["$regex"] for item in values if _has_pattern(item)]
         if len(patterns) != len(values):
-            raise InvalidJSON(f"{place}: All $all values must be of regex type or none")
+            raise InvalidJSON(known_message("All $all values must be of regex type or none", place))
         if len(patterns) > MAX_CONSTRAINTS:
             raise InvalidQuery(f"{place}: a list has at most {MAX_CONSTRAINTS} patterns")
         for index, item in enumerate(values):
@@ -169,7 +174,6 @@ class Text(Query):
     path: Path | None
     term: str
     language: str = "none"
-    case_sensitive: bool = False
     diacritic_sensitive: bool = False
 
     @classmethod
@@ -184,38 +188,50 @@ class Text(Query):
     def _parsed(cls, path: Path | None, value: object, place: str) -> Text:
         search = value.get("$search") if isinstance(value, dict) else None
         if not isinstance(search, dict):
-            raise InvalidJSON(f"{place}: bad $text: $search, should be object")
+            raise InvalidJSON(known_message("bad $text: $search, should be object", place))
         term = search.get("$term")
         if not isinstance(term, str) or not term:
-            raise InvalidJSON(f"{place}.$search: bad $text: $term, should be string")
+            raise InvalidJSON(known_message("bad $text: $term, should be string", place))
         if len(term) > MAX_TERM_LENGTH:
             raise InvalidQuery(f"{place}: $term has at most {MAX_TERM_LENGTH} characters")
         language = search.get("$language", DEFAULT_LANGUAGE)
         if not isinstance(language, str):
-            raise InvalidJSON(f"{place}.$search: bad $text: $language, should be string")
+            raise InvalidJSON(known_message("bad $text: $language, should be string", place))
         if configuration(language) is None:
             raise InvalidQuery(f"{place}.$search: unknown $language {shown(language)}")
-        flags = []
-        for name in ("$caseSensitive", "$diacriticSensitive"):
-            flag = search.get(name, False)
-            if not isinstance(flag, bool):
-                raise InvalidJSON(f"{place}.$search: bad $text: {name}, should be boolean")
-            flags.append(flag)
+        if not isinstance(search.get("$caseSensitive", False), bool):
+            raise InvalidJSON(known_message("bad $text: $caseSensitive, should be boolean", place))
+        if search.get("$caseSensitive"):
+            raise InvalidJSON(
+                known_message(
+                    "bad $text: $caseSensitive not supported, please use $regex or create a"
+                    " separate lower case column.",
+                    place,
+                )
+            )
+        is_sensitive = search.get("$diacriticSensitive")
+        if "$diacriticSensitive" in search and not isinstance(is_sensitive, bool):
+            raise InvalidJSON(
+                known_message("bad $text: $diacriticSensitive, should be boolean", place)
+            )
+        if is_sensitive is False:
+            raise InvalidJSON(
+                known_message(
+                    "bad $text: $diacriticSensitive - false not supported, leave it out", place
+                )
+            )
         unknown = set(search) - {"$term", "$language", "$caseSensitive", "$diacriticSensitive"}
         if unknown:
-            raise InvalidJSON(f"{place}.$search: bad $text: {shown(min(unknown))}")
+            raise InvalidJSON(f"bad $text: {shown(min(unknown))} ({place}.$search)")
         normalise(term, f"{place}.$search.$term")
-        return cls(path, term, language.lower(), flags[0], flags[1])
+        return cls(path, term, language.lower(), bool(is_sensitive))
 
     def predicate(self, matching: Matching) -> Predicate:
         """Raises ``InvalidQuery`` for a search with stemming."""
         if configuration(self.language) != "simple":
             raise InvalidQuery(f"$text with $language {self.language} can't be matched here")
         search, path, members = read_term(self.term), self.path, matching.lookup.members
-        sensitive = {
-            "case_sensitive": self.case_sensitive,
-            "diacritic_sensitive": self.diacritic_sensitive,
-        }
+        is_sensitive = self.diacritic_sensitive
 
         def texts(obj: Object) -> Iterable[str]:
             values: Iterable[Json]
@@ -225,7 +241,7 @@ class Text(Query):
                 values = elements(obj, path, members)
             return [value for value in values if isinstance(value, str)]
 
-        return lambda obj: found_in(texts(obj), search, **sensitive)
+        return lambda obj: found_in(texts(obj), search, diacritic_sensitive=is_sensitive)
 
     def fields(self) -> tuple[FieldName | Literal["*"], ...]:
         return ("*",) if self.path is None else self.path[:1]
