@@ -48,7 +48,7 @@ def _headers(record: FileRecord) -> dict[str, str]:
     return {
         "ETag": _etag(record),
         "Last-Modified": http_date(_whole_seconds(record.created_at)),
-        "Cache-Control": _PUBLIC if record.readers is None else _PRIVATE,
+        "Cache-Control": _PUBLIC if service.is_public(record) else _PRIVATE,
         **content_headers(record.name, record.content_type),
     }
 
