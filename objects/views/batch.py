@@ -278,7 +278,7 @@ def _item(call: Call, request: object, place: str, target_of: Callable[[str], _T
     if not isinstance(path, str):
         raise InvalidJSON(f"{place}.path: expected a string")
     body = request.get("body")
-    if body is None:
+    if body is None or body == []:  # PHP writes an object without fields as []
         body = {}
     if not isinstance(body, dict):
         raise InvalidJSON(f"{place}.body: expected an object")

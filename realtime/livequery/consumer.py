@@ -100,7 +100,8 @@ class LiveQuerySocket(Socket):
             self.close_with(POLICY, "wrong key")
             return
         try:
-            client = await self._authorize(caller, message.session_token)
+            # The SDK for Apple's systems sends an empty text where nobody has logged in.
+            client = await self._authorize(caller, message.session_token or None)
         except ServiceError as error:
             self._send_error(error.code, error.message)
             is_temporary = isinstance(error, RateLimited | ServiceUnavailable)

@@ -66,6 +66,9 @@ def _is_unchanged(record: FileRecord, meta: Mapping[str, Any]) -> bool:
     if condition is not None:
         etags = [etag.removeprefix("W/") for etag in parse_etags(condition)]
         return "*" in etags or _etag(record) in etags
+    if "no-cache" in (meta.get("HTTP_CACHE_CONTROL") or "").lower():
+        # A client without a cached file may send a time too: the .NET SDK sends the present.
+        return False
     since = parse_http_date_safe(meta.get("HTTP_IF_MODIFIED_SINCE") or "")
     return since is not None and _whole_seconds(record.created_at) <= since
 

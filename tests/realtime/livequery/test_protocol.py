@@ -54,7 +54,7 @@ def test_a_client_with_a_wrong_key_gets_an_error_and_is_closed(harness: EngineHa
     assert harness.status["clients"] == 0
 
 
-@pytest.mark.parametrize("token", ["", "r:" + "0" * 32, "nonsense"])
+@pytest.mark.parametrize("token", ["r:" + "0" * 32, "nonsense", " "])
 def test_a_client_with_an_invalid_session_gets_an_error_and_is_closed(
     harness: EngineHarness, token
 ):
