@@ -123,10 +123,13 @@ def _is_trusted(url: str) -> bool:
         host = parts.hostname
     except ValueError:
         return False
-    return (
-        parts.scheme in ("http", "https")
-        and "@" not in parts.netloc
-        and host in service_settings.FILE_URL_DOMAINS
+    if parts.scheme not in ("http", "https") or "@" in parts.netloc or not host:
+        return False
+    domains = service_settings.FILE_URL_DOMAINS
+    # A host is below *.example.org if it ends with ".example.org".
+    return host in domains or any(
+        domain == "*" or (domain.startswith("*.") and host.endswith(domain[1:]))
+        for domain in domains
     )
 
 

@@ -32,6 +32,8 @@ KEYS = {
     "READ_ONLY_MASTER_KEY": "test-read-only-key",
     "MAINTENANCE_KEY": "test-maintenance-key",
 }
+# The master key reads everything over sockets only if it is one of them.
+KEY_PAIRS = {"LIVE_QUERY_KEY_PAIRS": "javascriptKey,restAPIKey,clientKey,windowsKey,masterKey"}
 # All requests of a run come from one address. Tests of limits switch them on, those of the log
 # view the keeping of records.
 NO_LIMITS = {"RATE_LIMITS": "off", "LOG_KEEP": "0"}
@@ -51,7 +53,10 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.update(_start_engines())
     os.environ["REDIS_URL"] = _own_redis_database(config, os.environ["REDIS_URL"])
     os.environ.update(
-        KEYS | NO_LIMITS | {"PROCESS": "test", "LOG_LEVEL": "WARNING", "ENV_FILE": os.devnull}
+        KEYS
+        | KEY_PAIRS
+        | NO_LIMITS
+        | {"PROCESS": "test", "LOG_LEVEL": "WARNING", "ENV_FILE": os.devnull}
     )
     os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from enum import Enum
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -35,6 +35,7 @@ REPLAYED = "Idempotent-Replayed"
 """The header that says of an answer that it is a former one."""
 
 _HEADER, _ALIAS = "HTTP_X_SVC_REQUEST_ID", "HTTP_X_PARSE_REQUEST_ID"
+_ONE_ID_FOR_ALL: Final = re.compile(r"(?:i|osx|apple-tv|apple-watch)\d")
 _WRITES = frozenset({"POST", "PUT", "DELETE"})
 _WELL_FORMED = re.compile(r"[!-~]{1,128}", re.ASCII).fullmatch
 # Errors after which a client may retry.
@@ -53,10 +54,16 @@ class Keeping(Enum):
 
 
 def request_id(meta: Mapping[str, Any]) -> str | None:
-    """The id in a request's header, as it is; None without one."""
+    """The id in a request's header, as it is; None without one.
+
+    The ids of the SDK for Apple's systems are no ids of requests: it makes one for each run of an
+    app and sends it with every request.
+    """
     if _HEADER in meta:
         return str(meta[_HEADER]) or None
     if _ALIAS in meta and service_settings.PARSE_HEADERS:
+        if _ONE_ID_FOR_ALL.match(meta.get("HTTP_X_PARSE_CLIENT_VERSION") or ""):
+            return None
         return str(meta[_ALIAS]) or None
     return None
 

@@ -35,7 +35,7 @@ from objects.file_urls import Link, SignedUrl, file_url, has_expired, is_genuine
 from objects.files import quotas, records, storage, triggers
 from objects.files.names import check_name, is_stored_name, new_stored_name
 from objects.files.records import FileRecord
-from objects.files.types import settled_type
+from objects.files.types import settled_type, with_extension
 from objects.files.uploads import Upload
 from objects.users.models import User
 
@@ -61,14 +61,14 @@ def check_may_upload(principal: Principal) -> None:
         if not principal.may_write_as_master:
             raise OperationForbidden("read-only masterKey isn't allowed to create a file.")
         return
-    if principal.user_id is None:
-        if not service_settings.FILE_UPLOAD_PUBLIC:
-            raise FileSaveFailed("File upload by public is disabled.")
-    elif _is_anonymous(principal.user_id):
-        if not service_settings.FILE_UPLOAD_ANONYMOUS:
-            raise FileSaveFailed("File upload by anonymous user is disabled.")
-    elif not service_settings.FILE_UPLOAD_AUTHENTICATED:
-        raise FileSaveFailed("File upload by authenticated user is disabled.")
+    settings = service_settings
+    kind, is_allowed = _permission(
+        principal,
+        (settings.FILE_UPLOAD_PUBLIC, settings.FILE_UPLOAD_ANONYMOUS),
+        settings.FILE_UPLOAD_AUTHENTICATED,
+    )
+    if not is_allowed:
+        raise FileSaveFailed(f"File upload by {kind} is disabled.")
 
 
 def check_room(principal: Principal) -> None:
@@ -77,6 +77,33 @@ def check_room(principal: Principal) -> None:
     ``upload`` itself compares the quota with the size of the file.
     """
     quotas.check_room(principal)
+
+
+def _check_may_download(principal: Principal | None) -> None:
+    """Raise ``OperationForbidden`` if the settings close all files to this kind of caller."""
+    if principal is not None and principal.is_master:
+        return
+    settings = service_settings
+    kind, is_allowed = _permission(
+        principal,
+        (settings.FILE_DOWNLOAD_PUBLIC, settings.FILE_DOWNLOAD_ANONYMOUS),
+        settings.FILE_DOWNLOAD_AUTHENTICATED,
+    )
+    if not is_allowed:
+        raise OperationForbidden(f"File download by {kind} is disabled.", status=403)
+
+
+def _permission(
+    principal: Principal | None, public_and_anonymous: tuple[bool, bool], authenticated: bool
+) -> tuple[str, bool]:
+    """Return what kind of caller this is, and what the settings say about it."""
+    public, anonymous = public_and_anonymous
+    if principal is None or principal.user_id is None:
+        return "public", public
+    # Not looked up where both are allowed.
+    if not (anonymous and authenticated) and _is_anonymous(principal.user_id):
+        return "anonymous user", anonymous
+    return "authenticated user", authenticated
 
 
 def _is_anonymous(user_id: str) -> bool:
@@ -118,10 +145,11 @@ def upload(
     check_name(name)
     if not upload.size:
         raise FileSaveFailed("Invalid file upload.")
+    content_type = settled_type(name, said_type, upload.head)
     record = FileRecord(
-        name=new_stored_name(name),
+        name=new_stored_name(with_extension(name, said_type)),
         size=upload.size,
-        content_type=settled_type(name, said_type, upload.head),
+        content_type=content_type,
         sha256=upload.sha256,
         metadata=notes.metadata,
         tags=notes.tags,
@@ -177,18 +205,24 @@ def open_file(principal: Principal | None, name: str, link: Link | None) -> File
     ``principal`` is None for a request without credentials. A private file is opened by a signed
     link, by the master key, and by a caller whom its access list names; for others it is as if it
     weren't there. Raises ``ObjectNotFound``, and ``OperationForbidden`` (403) for a link that was
-    good once.
+    good once, and for callers to whom the settings close all files.
     """
     record = records.find(name) if is_stored_name(name) else None
     if record is None:
         raise missing()
-    if record.readers is not None and not (principal is not None and _may_read(principal, record)):
-        if link is None or not is_genuine(name, link):
-            raise missing()
-        if has_expired(link):
-            raise OperationForbidden("The link to this file has expired.", status=403)
+    if record.readers is None or (principal is not None and _may_read(principal, record)):
+        _check_may_download(principal)
+    elif link is None or not is_genuine(name, link):
+        raise missing()
+    elif has_expired(link):
+        raise OperationForbidden("The link to this file has expired.", status=403)
     triggers.before_reading(principal, record)
     return record
+
+
+def is_public(record: FileRecord) -> bool:
+    """Whether everybody may read a file, so that caches may store it."""
+    return record.readers is None and service_settings.FILE_DOWNLOAD_PUBLIC
 
 
 def content(record: FileRecord, start: int, length: int) -> Iterator[bytes]:
@@ -199,10 +233,11 @@ def content(record: FileRecord, start: int, length: int) -> Iterator[bytes]:
     return pieces
 
 
-def describe(principal: Principal, name: str) -> tuple[FileRecord, SignedUrl | None]:
+def describe(principal: Principal | None, name: str) -> tuple[FileRecord, SignedUrl | None]:
     """What is known about a file, and for a private one a link that opens it.
 
-    For callers who may read the file; a link alone is not enough. Raises ``ObjectNotFound``.
+    ``principal`` is as for ``open_file``. For callers who may read the file; a link alone is not
+    enough. Raises what ``open_file`` raises.
     """
     record = open_file(principal, name, None)
     return record, None if record.readers is None else signed_url(name)

@@ -1,9 +1,9 @@
 """Which types of files are taken, and as which type a file is served.
 
-A file is judged three times: by its name's extension, by the type that its uploader says it has,
-and by its first bytes. Each of the three is a set of words (``html``, ``svg``, ``xml`` …) that the
-settings ``FILE_EXTENSIONS_DENIED`` and ``FILE_EXTENSIONS_ALLOWED`` speak about. What is allowed by
-name comes before what is denied; ``*`` in the allowed ones means everything.
+A file is judged by its name's extension, by the type that its uploader declares where the extension
+is unknown, and by its first bytes. Each of these is a set of words (``html``, ``svg``, ``xml`` …)
+that the settings ``FILE_EXTENSIONS_DENIED`` and ``FILE_EXTENSIONS_ALLOWED`` speak about. What is
+allowed by name comes before what is denied; ``*`` in the allowed ones means everything.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 from backend.kernel.errors import FileSaveFailed
 from backend.settings.conf import service_settings
 from objects.files.markup import markup
-from objects.files.names import extension
+from objects.files.names import MAX_NAME_LENGTH, extension
 
 UNKNOWN: Final = "application/octet-stream"
 
@@ -48,35 +48,48 @@ for _type, _extension in (
 def settled_type(name: str, declared: str | None, head: bytes) -> str:
     """The content type that a new file is stored with and served as.
 
-    ``said`` is the uploader's Content-Type, ``head`` the content's beginning. A known extension
-    decides, so that a name never promises another type than what is served. Raises
-    ``FileSaveFailed`` for what isn't taken.
+    ``declared`` is the uploader's Content-Type, ``head`` the content's beginning. A known extension
+    decides, so that a name never promises another type than what is served, and the declared type
+    isn't considered then. Raises ``FileSaveFailed`` for what isn't taken.
     """
-    media_type, charset = _parsed(declared or "")
     word = extension(name)
+    guessed = _types.guess_type(f"x.{word}")[0] if word else None
+    media_type, charset = _parsed(declared or "", is_needed=guessed is None)
     _check(word or _extension_of(media_type), is_name=True)
-    for token in _words_of(media_type):
-        _check(token)
     detected = markup(head)
     if detected is not None:
         _check(detected)
-    guessed = _types.guess_type(f"x.{word}")[0] if word else None
     if guessed is not None:
-        for token in _words_of(guessed):
-            _check(token)
         charset = charset if guessed == media_type else ""
         media_type = guessed
-    elif media_type in _SAYS_NOTHING:
+    for token in _words_of(media_type):
+        _check(token)
+    if guessed is None and media_type in _SAYS_NOTHING:
         media_type = UNKNOWN
     return f"{media_type}; charset={charset}" if charset else media_type
 
 
-def _parsed(declared: str) -> tuple[str, str]:
+def with_extension(name: str, declared: str | None) -> str:
+    """Return the name of a new file, with the extension of its declared type if it has none.
+
+    The type is one that ``settled_type`` has accepted. A name that would be too long stays.
+    """
+    if extension(name):
+        return name
+    media_type, _ = _parsed(declared or "", is_needed=False)
+    word = (_types.guess_extension(media_type) or "").removeprefix(".")
+    full = f"{name}{'' if name.endswith('.') else '.'}{word}" if word else name
+    return full if len(full) <= MAX_NAME_LENGTH else name
+
+
+def _parsed(declared: str, *, is_needed: bool) -> tuple[str, str]:
     declared = declared.strip()
     if not declared:
         return "", ""
     match = _CONTENT_TYPE.fullmatch(declared) if len(declared) <= 255 else None
     if match is None:
+        if not is_needed:
+            return "", ""
         raise FileSaveFailed("Invalid file upload. Content-Type: expected type/subtype.")
     charset = _CHARSET.search(match[2])
     return match[1].lower(), charset[1].lower() if charset else ""

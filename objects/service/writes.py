@@ -146,7 +146,8 @@ def update(
     check_class_name(class_name)
     fields = dict(body)
     if fields.get("objectId") == object_id:
-        del fields["objectId"]  # clients may send the whole object back
+        # The SDKs for Android and Dart send it with each update.
+        del fields["objectId"]
     write = None
     if not staged_writes.concerns_saving(class_name):
         write = parse_write(fields, creating=False, class_name=class_name)

@@ -282,7 +282,7 @@ def _item(call: Call, request: object, place: str, target_of: Callable[[str], _T
             f" ({place}.method: expected one of {', '.join(METHODS)})"
         )
     body = request.get("body")
-    if body is None:
+    if body is None or body == []:  # PHP writes an object without fields as []
         body = {}
     if not isinstance(body, dict):
         raise InvalidJSON(f"{place}.body: expected an object")

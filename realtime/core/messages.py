@@ -26,17 +26,26 @@ NOT_CONNECTED: Final = 2
 UNKNOWN_OP: Final = 3
 WRONG_KEY: Final = 4
 
+_UNKNOWN_KEY: Final = "Additional properties not allowed"
+_LIBRARY_UNKNOWN_KEY: Final = "Object contains unknown field"
+
 _OPS: Final = ("connect", "subscribe", "update", "unsubscribe", "query")
 
 
 class InvalidMessage(Exception):
-    """A client's message that is rejected; ``request_id`` is None if it couldn't be read."""
+    """A client's message that is rejected.
 
-    def __init__(self, code: int, error: str, request_id: int | None = None) -> None:
+    ``request_id`` is None if it couldn't be read. ``reconnect`` makes SDKs connect again.
+    """
+
+    def __init__(
+        self, code: int, error: str, request_id: int | None = None, *, reconnect: bool = False
+    ) -> None:
         super().__init__(error)
         self.code = code
         self.error = error
         self.request_id = request_id
+        self.reconnect = reconnect
 
 
 class _Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -140,14 +149,18 @@ def parse_message(text: str) -> ClientMessage:
         message: ClientMessage = decoder.decode(text)
         _check(message)
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
-        raise InvalidMessage(MALFORMED, _reason(error), request_id) from None
+        reason = _reason(error)
+        # SDKs connect again after this error, and send what they understand of a subscription.
+        reconnect = reason.startswith(_UNKNOWN_KEY)
+        raise InvalidMessage(MALFORMED, reason, request_id, reconnect=reconnect) from None
     return message
 
 
 def _reason(error: Exception) -> str:
     if isinstance(error, msgspec.ValidationError):
         # The library's text has the type, the place and the name of an unknown key, no value.
-        return str(error)[:200]
+        text = str(error)[:200]
+        return f"{_UNKNOWN_KEY}: {text}" if text.startswith(_LIBRARY_UNKNOWN_KEY) else text
     return "not valid JSON"
 
 

@@ -14,13 +14,13 @@ from collections.abc import Collection, Hashable
 from dataclasses import dataclass
 from typing import Final
 
-from backend.kernel.errors import InvalidQuery, OperationForbidden
+from backend.kernel.errors import InvalidQuery, InvalidSessionToken, OperationForbidden
 from backend.kernel.json_types import Wire
 from backend.kernel.principal import Principal
 from objects import triggers
 from objects.access import policy
 from objects.core.access.class_permissions import Action
-from objects.core.names import ClassName, FieldPath
+from objects.core.names import SESSION, ClassName, FieldPath
 from objects.core.query.predicate import Predicate, predicate
 from objects.core.query.tree import (
     Equals,
@@ -122,6 +122,8 @@ def bind(
     if table is None:
         policy.check_missing_class(principal, class_name)
         return _bind_missing_class(principal, class_name)
+    if class_name == SESSION and principal.user_id is None and not principal.is_master:
+        raise InvalidSessionToken("Invalid session token")
     action = _action(where)
     policy.check_question(principal, table, where)
     _check_watch(principal, table, watch)

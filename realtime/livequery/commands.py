@@ -95,7 +95,7 @@ async def _start(
 ) -> None:
     await engine.capture(class_name)
     # The master key reads everything, so a session doesn't matter.
-    token = None if client.caller.is_master else message.session_token
+    token = None if client.caller.is_master else message.session_token or None
     own: Identity | None = None
     try:
         if token is not None:

@@ -1,8 +1,8 @@
 """The socket of live queries: Parse's protocol, message by message.
 
-The first message is ``connect``: the application's id and any of its keys, as for REST, and
-optionally a session, which applies to every subscription without its own. A wrong key or a session
-that has ended closes the connection.
+The first message is ``connect``: the application's id, keys (``key_pairs``), and optionally a
+session, which applies to every subscription without its own. A wrong key or a session that has
+ended closes the connection.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 from uuid import uuid4
 
-from backend.http.authentication import Credentials, authenticate
-from backend.kernel.errors import InvalidClientKey, RateLimited, ServiceError, ServiceUnavailable
-from backend.kernel.principal import Authority, Principal
+from backend.kernel.errors import RateLimited, ServiceError, ServiceUnavailable
+from backend.kernel.principal import Principal
 from backend.logs.setup import get_logger
 from realtime.core import messages
 from realtime.core.messages import Connect, Fetch, InvalidMessage, Subscribe, Unsubscribe
@@ -20,6 +19,7 @@ from realtime.livequery import commands, trigger_calls
 from realtime.livequery.engine import LiveQueries
 from realtime.livequery.groups import Client
 from realtime.livequery.identities import Identity
+from realtime.livequery.key_pairs import authenticate_client
 from realtime.process.process import Process
 from realtime.sockets.connections import POLICY, TRY_AGAIN, Socket
 
@@ -46,7 +46,7 @@ class LiveQuerySocket(Socket):
             message = messages.parse_message(text)
         except InvalidMessage as error:
             self.count_junk()
-            self._send_error(error.code, error.error, error.request_id)
+            self._send_error(error.code, error.error, error.request_id, reconnect=error.reconnect)
             return
         try:
             await self._execute(message, text)
@@ -90,14 +90,18 @@ class LiveQuerySocket(Socket):
             self._send_error(messages.MALFORMED, "This connection is connected already.")
             return
         try:
-            caller = _authenticate(message, self.address)
+            caller = replace(
+                authenticate_client(message, self.address),
+                installation_id=message.installation_id,
+            )
         except ServiceError:
             # Like Parse, don't reveal which credential is wrong.
             self._send_error(messages.WRONG_KEY, "Key in request is not valid")
             self.close_with(POLICY, "wrong key")
             return
         try:
-            client = await self._authorize(caller, message.session_token)
+            # The SDK for Apple's systems sends an empty text where nobody has logged in.
+            client = await self._authorize(caller, message.session_token or None)
         except ServiceError as error:
             self._send_error(error.code, error.message)
             is_temporary = isinstance(error, RateLimited | ServiceUnavailable)
@@ -129,19 +133,7 @@ class LiveQuerySocket(Socket):
             raise
         return client
 
-    def _send_error(self, code: int, error: str, request_id: int | None = None) -> None:
-        self.enqueue(messages.error(code, error, reconnect=False, request_id=request_id))
-
-
-def _authenticate(message: Connect, address: str) -> Principal:
-    credentials = Credentials(
-        application_id=message.application_id,
-        master_key=message.master_key,
-        rest_key=message.rest_key,
-        javascript_key=message.javascript_key,
-        client_key=message.client_key or message.windows_key,
-    )
-    principal = authenticate(credentials, address, with_session=False)
-    if principal.authority is Authority.APPLICATION:
-        raise InvalidClientKey
-    return replace(principal, installation_id=message.installation_id)
+    def _send_error(
+        self, code: int, error: str, request_id: int | None = None, *, reconnect: bool = False
+    ) -> None:
+        self.enqueue(messages.error(code, error, reconnect=reconnect, request_id=request_id))

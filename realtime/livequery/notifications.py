@@ -25,6 +25,7 @@ Which = Literal["before", "after"]
 
 _encode: Final = msgspec.json.Encoder().encode
 _HEAD: Final = 16  # fields and elements of an object that aren't in its size, and more
+_WATCHED: Final = frozenset({"create", "update"})
 _HAS_ORIGINAL: Final = frozenset({"update", "enter", "leave"})
 
 
@@ -153,12 +154,8 @@ def match(decoded: DecodedChange, group: Group) -> Matched | None:
     # Only the image that isn't found has to be checked.
     allowed_before = matched_before or (before is not None and group.access.allows(before))
     allowed_after = matches_after or (after is not None and group.access.allows(after))
-    is_watched = (
-        group.watch is None
-        or before is None
-        or after is None
-        or touches(group.watch, before, after)
-    )
+    # A new object has changed each field that it has.
+    is_watched = group.watch is None or after is None or touches(group.watch, before or {}, after)
     return Matched(matched_before, matches_after, allowed_before, allowed_after, is_watched)
 
 
@@ -172,7 +169,7 @@ def notifications(decoded: DecodedChange, group: Group, matched: Matched) -> lis
             None if before is None else matched_before and reads_before,
             None if after is None else matches_after and reads_after,
         )
-        if op is None or (op == "update" and not is_watched):
+        if op is None or (op in _WATCHED and not is_watched):
             return None
         if op == "delete":
             return Notification(op, "before", None, [])

@@ -7,10 +7,10 @@ import subprocess
 
 import pytest
 
-from tests.callers import emptied, fresh_registry, other
+from tests.callers import emptied, fresh_registry, master, other
 from tests.sdk.applications import FOLDER
 
-__all__ = ["emptied", "fresh_registry", "node", "other"]
+__all__ = ["emptied", "fresh_registry", "master", "node", "other"]
 
 
 @pytest.fixture(scope="session")

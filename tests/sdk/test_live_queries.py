@@ -118,7 +118,10 @@ def test_the_sdk_connects_again_when_the_process_was_killed(node, other, realtim
 def test_the_sdk_hears_of_objects_by_the_address_that_it_guesses(node, tmp_path):
     names = ("APP_ID", "JAVASCRIPT_KEY", "MASTER_KEY")
     service = Service(
-        tmp_path / "data", **dict(zip(names, KEYS, strict=True)), REST_API_KEY="test-rest-key"
+        tmp_path / "data",
+        **dict(zip(names, KEYS, strict=True)),
+        REST_API_KEY="test-rest-key",
+        LIVE_QUERY_KEY_PAIRS="javascriptKey,masterKey",
     )
     try:
         results = dict(outcomes_of(node, "live.js", f"{service.url}/api", *KEYS))

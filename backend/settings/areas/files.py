@@ -51,6 +51,9 @@ class Files(Area):
     FILE_UPLOAD_AUTHENTICATED = flag(True, "users may upload, in addition to the master key")
     FILE_UPLOAD_ANONYMOUS = flag(False, "anonymous users may upload")
     FILE_UPLOAD_PUBLIC = flag(False, "everybody may upload")
+    FILE_DOWNLOAD_AUTHENTICATED = flag(True, "users may read files")
+    FILE_DOWNLOAD_ANONYMOUS = flag(True, "anonymous users may read files")
+    FILE_DOWNLOAD_PUBLIC = flag(True, "callers without a session may read files that are public")
     FILE_EXTENSIONS_DENIED = items(
         "extensions that are refused",
         _extension,
@@ -61,7 +64,11 @@ class Files(Area):
         "if set, the only ones that are accepted; `*` is all", _extension
     )
     FILE_URL_VALIDITY = whole(3600, "time that a link to a private file works", least=1, unit="s")
-    FILE_URL_DOMAINS = items("hosts whose addresses may stand in File values", str.lower)
+    FILE_URL_DOMAINS = items(
+        "hosts whose addresses may stand in File values; `*.example.org` is any host below, `*`"
+        " any",
+        str.lower,
+    )
     FILE_HOST = Setting(
         "",
         "a host for files alone, such as `files.example.org`"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Final
 from urllib.parse import urlsplit
 
 from backend.settings.declaration import Area, flag, items, whole, words
@@ -16,6 +17,16 @@ def _origin(word: str) -> str:
     return f"{parts.scheme}://{parts.netloc}"
 
 
+LIVE_QUERY_KEYS: Final = ("javascriptKey", "restAPIKey", "clientKey", "windowsKey", "masterKey")
+
+
+def _key_name(word: str) -> str:
+    names = {name.lower(): name for name in LIVE_QUERY_KEYS}
+    if word.lower() not in names:
+        raise ValueError(word)
+    return names[word.lower()]
+
+
 class Sockets(Area):
     """Who may connect, and what one connection may take. Each limit is for one process."""
 
@@ -28,7 +39,9 @@ class Sockets(Area):
         "origins such as https://app.example.org",
         shown="any",
     )
-    WS_REQUIRE_KEY = flag(False, "`/ws` needs the application's id and a client key")
+    WS_REQUIRE_KEY = flag(
+        False, "`/ws` needs the application's id and a client key, live queries need a key"
+    )
     WS_MAX_CONNECTIONS = whole(20_000, "sockets of one process; 0 is no limit")
     WS_MAX_PER_ADDRESS = whole(
         500, "sockets of one IP address (of IPv6: one /64) in one process; 0 is no limit"
@@ -53,6 +66,14 @@ class Sockets(Area):
     )
     LIVE_QUERY_CLASSES = words(
         "classes that have live queries; `none` switches them off", shown="all"
+    )
+    LIVE_QUERY_KEY_PAIRS = items(
+        "keys of which a client of live queries must send one: `javascriptKey`, `restAPIKey`,"
+        " `clientKey`, `windowsKey`, `masterKey`. The master key reads everything only if it is"
+        " one of them ([realtime.md](realtime.md#keys))",
+        _key_name,
+        f"names out of {', '.join(LIVE_QUERY_KEYS)}",
+        shown="none needed",
     )
     LIVE_QUERY_MAX_SUBSCRIPTIONS = whole(
         1000,

@@ -48,7 +48,7 @@ def _headers(record: FileRecord) -> dict[str, str]:
     return {
         "ETag": _etag(record),
         "Last-Modified": http_date(_whole_seconds(record.created_at)),
-        "Cache-Control": _PUBLIC if record.readers is None else _PRIVATE,
+        "Cache-Control": _PUBLIC if service.is_public(record) else _PRIVATE,
         **content_headers(record.name, record.content_type),
     }
 
@@ -66,6 +66,9 @@ def _is_unchanged(record: FileRecord, meta: Mapping[str, Any]) -> bool:
     if condition is not None:
         etags = [etag.removeprefix("W/") for etag in parse_etags(condition)]
         return "*" in etags or _etag(record) in etags
+    if "no-cache" in (meta.get("HTTP_CACHE_CONTROL") or "").lower():
+        # A client without a cached file may send a time too: the .NET SDK sends the present.
+        return False
     since = parse_http_date_safe(meta.get("HTTP_IF_MODIFIED_SINCE") or "")
     return since is not None and _whole_seconds(record.created_at) <= since
 

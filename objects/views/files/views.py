@@ -19,7 +19,12 @@ from backend.http.idempotency import Keeping
 from backend.http.permissions import Requires, check_route
 from backend.http.renderers import Answer, render
 from backend.http.views import MethodNotAllowed, ServiceView, read_call
-from backend.kernel.errors import FileSaveFailed, InvalidFileName, OperationForbidden
+from backend.kernel.errors import (
+    FileSaveFailed,
+    InvalidFileName,
+    ObjectNotFound,
+    OperationForbidden,
+)
 from backend.kernel.json_types import Json
 from backend.kernel.principal import APPLICATION, Authority, Principal
 from backend.openapi import (
@@ -76,7 +81,7 @@ class FileForm(TypedDict):
     fileData: NotRequired[FileNotes]
 
 
-class FileDescription(TypedDict):
+class FileDescription(TypedDict, total=False):
     name: str
     url: Uri
     size: int
@@ -84,9 +89,7 @@ class FileDescription(TypedDict):
     createdAt: DateTime
     metadata: dict[str, Any]
     tags: dict[str, Any]
-    expiresAt: NotRequired[
-        Annotated[DateTime, Meta(description="Of a private file: how long `url` opens it.")]
-    ]
+    expiresAt: Annotated[DateTime, Meta(description="Of a private file: how long `url` opens it.")]
 
 
 class FileView(ServiceView):
@@ -228,15 +231,7 @@ class StoredFileView(ServiceView):
     )
     def _content(self, request: HttpRequest, app_id: str, name: str) -> HttpResponseBase:
         _check_application(app_id)
-        credentials = authentication.of_request(request.META)
-        principal: Principal | None = None
-        if credentials.application_id is None:
-            rate_limits.enter(request, "GET", client_address(request.META), APPLICATION, "")
-        else:
-            principal, _, _ = rate_limits.admitted(request, credentials, "GET")
-            if principal.authority is Authority.APPLICATION:
-                # As everywhere, a session counts with a client key only.
-                principal = None
+        principal = _reader(request)
         check_destination(request.META)
         if service_settings.FILE_HOST and not file_host.is_for_files(request.META):
             return _moved(request, name)
@@ -249,18 +244,39 @@ class StoredFileView(ServiceView):
 
 
 class FileMetadataView(ServiceView):
-    """What is known about a file, for callers who may read it."""
+    """What is known about a file, for callers who may read it, with or without credentials.
+
+    As with Parse, the answer is an empty object where there is nothing to describe.
+    """
 
     tag = "Files"
+    requires = Requires.APPLICATION
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if request.method != "GET":
+            return super().dispatch(request, *args, **kwargs)
+        try:
+            response = render(self._description(request, kwargs["app_id"], kwargs["name"]))
+        except Exception as error:
+            response = error_response(error, request)
+        return rate_limits.stamped(response, request)
 
     @describes(
         "describeFile",
         "What is known about a file",
         response=answer("The metadata and tags of the file.", FileDescription),
+        description="An empty object for a file that isn't there, or that the caller may not read.",
+        is_public=True,
+        method="get",
     )
-    def get(self, call: Call, app_id: str, name: str) -> Answer:
-        _check_application(app_id)
-        record, signed = service.describe(call.principal, name)
+    def _description(self, request: HttpRequest, app_id: str, name: str) -> Answer:
+        principal = _reader(request)
+        if not authentication.is_application(app_id):
+            return Answer({})
+        try:
+            record, signed = service.describe(principal, name)
+        except ObjectNotFound:
+            return Answer({})
         body: dict[str, Any] = {
             "name": record.name,
             "url": service.address(record) if signed is None else signed.url,
@@ -273,6 +289,20 @@ class FileMetadataView(ServiceView):
         if signed is not None:
             body["expiresAt"] = wire_time(signed.expires_at)
         return Answer(body)
+
+    def _methods(self) -> tuple[str, ...]:
+        return ("GET",)
+
+
+def _reader(request: HttpRequest) -> Principal | None:
+    """Return the caller of a request that needs no credentials; None for one without them."""
+    credentials = authentication.of_request(request.META)
+    if credentials.application_id is None:
+        rate_limits.enter(request, "GET", client_address(request.META), APPLICATION, "")
+        return None
+    principal, _, _ = rate_limits.admitted(request, credentials, "GET")
+    # As everywhere, a session counts with a client key only.
+    return None if principal.authority is Authority.APPLICATION else principal
 
 
 def _moved(request: HttpRequest, name: str) -> HttpResponse:

@@ -70,6 +70,28 @@ def test_hosts_that_a_setting_names_may_be_referred_to(master, settings):
         assert image["url"] == (url if is_kept else file_url("a.png")), url
 
 
+@pytest.mark.parametrize(
+    ("domains", "url", "is_stored"),
+    [
+        (("*",), "http://any.example.net/a.png", True),
+        (("*",), "https://user@any.example.net/a.png", False),
+        (("*",), "javascript:alert(1)", False),
+        (("*",), "file:///etc/passwd", False),
+        (("*.example.org",), "https://cdn.example.org/a.png", True),
+        (("*.example.org",), "https://a.b.example.org/a.png", True),
+        (("*.example.org",), "https://example.org/a.png", False),
+        (("*.example.org",), "https://evilexample.org/a.png", False),
+        (("*.example.org",), "https://cdn.example.org.evil.example/a.png", False),
+    ],
+)
+def test_a_setting_may_name_all_hosts_or_those_below_one(master, settings, domains, url, is_stored):
+    settings.SERVICE = {**settings.SERVICE, "FILE_URL_DOMAINS": domains}
+    object_id = master.make("Photo", image=file("a.png", url), list=[{"in": file("a.png", url)}])
+    body = master.get(f"/classes/Photo/{object_id}").json
+    shown = file("a.png", url if is_stored else file_url("a.png"))
+    assert (body["image"], body["list"]) == (shown, [{"in": shown}])
+
+
 def test_a_url_is_the_one_of_today_wherever_objects_are_read(master, settings):
     name = stored("a b.png")
     box = {"text": '{"url": "x", "name": "y", "__type": "File"}', "deep": [file(name)]}

@@ -189,13 +189,14 @@ def test_a_private_file_stays_out_of_shared_caches(ann):
 def test_another_application_is_refused(app_id):
     name = stored("a.png")
     assert send("GET", f"/files/{app_id}/{name}").error == (403, 119)
-    assert send("GET", f"/files/{app_id}/metadata/{name}", headers=MASTER).error == (403, 119)
+    described = send("GET", f"/files/{app_id}/metadata/{name}", headers=MASTER)
+    assert (described.status, described.json) == (200, {})
 
 
 @pytest.mark.parametrize("name", ["nothing.png", "0" * 32 + "_a.png", "..", "' OR 1=1 --", "é"])
 def test_what_isnt_there_is_404(name):
     assert send("GET", file_path(name)).error == (404, 101)
-    assert details(name, MASTER).error == (404, 101)
+    assert (details(name, MASTER).status, details(name, MASTER).json) == (200, {})
 
 
 # -- Links ----------------------------------------------------------------------------------------
@@ -252,30 +253,67 @@ def test_a_forged_link_opens_nothing(settings):
 def test_only_who_may_read_gets_a_link(ann, bob):
     name = private({ann.user_id: {"read": True}})
     assert send("GET", link(name, ann.headers)).body == b"secret"
-    assert details(name, bob.headers).error == (404, 101)
-    assert details(name, CLIENT).error == (404, 101)
+    for headers in (bob.headers, CLIENT, APPLICATION, {}):
+        assert details(name, headers).json == {}
     signed = link(name, ann.headers).partition("?")[2]
     again = send("GET", f"/files/test-app/metadata/{name}?{signed}", headers=CLIENT)
-    assert again.error == (404, 101)
+    assert again.json == {}
 
 
 # -- What is known --------------------------------------------------------------------------------
 
 
-def test_metadata_are_for_callers_with_a_key_who_may_read():
+def test_metadata_are_for_callers_who_may_read_with_or_without_a_key():
     notes = {"X-Svc-File-Metadata": '{"camera": "x"}', "X-Svc-File-Tags": '{"year": "2026"}'}
     answer = upload("a.png", headers={**MASTER, **notes})
-    body = details(answer.json["name"], CLIENT).json
-    assert body.pop("createdAt").endswith("Z")
-    assert body == {
-        **answer.json,
-        "size": len(PNG),
-        "contentType": "image/png",
-        "metadata": {"camera": "x"},
-        "tags": {"year": "2026"},
-    }
-    assert details(answer.json["name"], {}).error == (403, 260)
-    assert details(answer.json["name"], APPLICATION).error == (403, 262)
+    for caller in (CLIENT, APPLICATION, {}):
+        body = details(answer.json["name"], caller).json
+        assert body.pop("createdAt").endswith("Z")
+        assert body == {
+            **answer.json,
+            "size": len(PNG),
+            "contentType": "image/png",
+            "metadata": {"camera": "x"},
+            "tags": {"year": "2026"},
+        }
+    wrong = {**CLIENT, "X-Svc-REST-API-Key": "wrong"}
+    assert details(answer.json["name"], wrong).error == (403, 262)
+
+
+# -- Callers whom the settings exclude ------------------------------------------------------------
+
+
+@pytest.fixture
+def anonymous(settings) -> dict[str, str]:
+    settings.SERVICE = {**settings.SERVICE, "ALLOW_ANONYMOUS_USERS": True}
+    body = json.dumps({"authData": {"anonymous": {"id": "f5b9a2c0-0000-4000"}}}).encode()
+    token = send("POST", "/users", body, CLIENT, content_type="application/json").json
+    return {**CLIENT, "X-Svc-Session-Token": token["sessionToken"]}
+
+
+@pytest.mark.parametrize("kind", ["public", "anonymous", "authenticated"])
+def test_a_setting_closes_all_files_to_a_kind_of_caller(ann, anonymous, settings, kind):
+    name = stored("a.png")
+    callers = {"public": {}, "anonymous": anonymous, "authenticated": ann.headers}
+    settings.SERVICE = {**settings.SERVICE, f"FILE_DOWNLOAD_{kind.upper()}": False}
+    for caller, headers in callers.items():
+        answer, described = send("GET", file_path(name), headers=headers), details(name, headers)
+        if caller == kind:
+            assert answer.error == described.error == (403, 119)
+            text = kind if kind == "public" else f"{kind} user"
+            assert answer.json["error"] == f"File download by {text} is disabled."
+        else:
+            assert (answer.status, described.status) == (200, 200)
+            is_shared = "public" in answer.headers["cache-control"]
+            assert is_shared == (kind != "public")
+    assert send("GET", file_path(name), headers=MASTER).status == 200
+
+
+def test_a_signed_link_opens_a_file_although_public_files_are_closed(settings):
+    settings.SERVICE = {**settings.SERVICE, "FILE_DOWNLOAD_PUBLIC": False}
+    name = private({})
+    assert send("GET", file_path(name)).error == (404, 101)
+    assert send("GET", link(name, MASTER)).body == b"secret"
 
 
 # -- Removing -------------------------------------------------------------------------------------

@@ -189,6 +189,9 @@ def test_what_isnt_markup_isnt_taken_for_it(content):
         ("a.txt", "text/plain; charset=UTF-8", "text/plain; charset=utf-8"),
         ("a.txt", "application/x-www-form-urlencoded", "text/plain"),
         ("a.jpg", "application/javascript", "image/jpeg"),
+        ("a.txt", "text/html", "text/plain"),
+        ("a.png", "image/svg+xml", "image/png"),
+        ("a.txt", "no type", "text/plain"),
         ("a.docx", "application/vnd.openxmlformats-officedocument.wordprocessingml.document", None),
         ("a.webp", "", "image/webp"),
         ("a", "image/jpeg", "image/jpeg"),
@@ -204,6 +207,26 @@ def test_files_are_served_as_what_their_extension_says(name, content_type, serve
     assert got.headers["content-type"] == (served or content_type)
 
 
+@pytest.mark.parametrize(
+    ("name", "content_type", "full"),
+    [
+        ("a", "image/jpeg", "a.jpg"),
+        ("a", "text/plain; charset=utf-8", "a.txt"),
+        ("a.", "image/png", "a.png"),
+        ("a", "application/octet-stream", "a.bin"),
+        ("a", "", "a"),
+        ("a", "application/x-www-form-urlencoded", "a"),
+        ("a", "audio/x-unheard-of", "a"),
+        ("a.unknown", "image/png", "a.unknown"),
+        ("a.png", "image/jpeg", "a.png"),
+        ("a" * 124, "image/png", "a" * 124 + ".png"),
+        ("a" * 125, "image/png", "a" * 125),
+    ],
+)
+def test_a_name_without_an_extension_gets_that_of_its_type(name, content_type, full):
+    assert stored(name, b"some content", content_type)[33:] == full
+
+
 def test_a_list_of_allowed_extensions_lets_nothing_else_in(settings):
     settings.SERVICE = {**settings.SERVICE, "FILE_EXTENSIONS_ALLOWED": ("png", "jpg")}
     assert refused("a.txt")
@@ -211,7 +234,7 @@ def test_a_list_of_allowed_extensions_lets_nothing_else_in(settings):
     assert refused("a.svg")
     assert refused("a", b"text", "text/plain")
     assert refused("a.png", b"<svg/>")
-    assert refused("a.png", b"text", "text/html")
+    assert not refused("a.png", b"text", "text/html")
     assert not refused("a.png", PNG)
     assert not refused("a", PNG, "image/png")
 

@@ -113,7 +113,7 @@ def test_a_form_holds_the_file_and_its_notes():
         ('name="file"; filename="other.png"\r\nContent-Type: image/png', PNG),
     )
     name = stored("pic", body, "multipart/form-data; boundary=edge")
-    assert name.endswith("_pic")
+    assert name.endswith("_pic.png")
     got = send("GET", file_path(name))
     assert (got.body, got.headers["content-type"]) == (PNG, "image/png")
     assert StoredFile.objects.get(name=name).metadata == {"a": 1}

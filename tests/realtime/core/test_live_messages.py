@@ -99,6 +99,23 @@ def test_an_invalid_message_is_rejected_with_its_place(message, place):
     assert place in refusal.error
 
 
+def test_an_unknown_key_is_rejected_as_sdks_expect_and_makes_them_reconnect():
+    for message in ({**CONNECT, "extra": 1}, {**SUBSCRIBE, "query": {**QUERY, "limit": 1}}):
+        refusal = refused(message)
+        assert refusal.error.startswith("Additional properties not allowed")
+        assert refusal.reconnect
+    assert not refused({**SUBSCRIBE, "requestId": "1"}).reconnect
+
+
+def test_null_is_a_value_that_is_missing():
+    keys = ("restAPIKey", "javascriptKey", "clientKey", "windowsKey", "masterKey")
+    names = (*keys, "sessionToken", "installationId")
+    message = parsed({**CONNECT, **dict.fromkeys(names)})
+    assert message == parsed(CONNECT)
+    query = {**QUERY, "keys": None, "fields": None, "watch": None}
+    assert parsed({**SUBSCRIBE, "query": query, "sessionToken": None}) == parsed(SUBSCRIBE)
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", "1", '"connect"', "null", '{"op":1}', "\ud800"])
 def test_text_that_is_not_a_message_is_rejected(text):
     assert refused(text).code == MALFORMED

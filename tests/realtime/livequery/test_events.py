@@ -161,6 +161,16 @@ def test_watch_sends_only_updates_of_those_fields(harness: EngineHarness, games:
     assert events[2]["object"]["info"]["level"] == 2
 
 
+def test_watch_sends_new_objects_that_have_one_of_those_fields(harness: EngineHarness, games: Api):
+    ann = harness.connect()
+    ann.subscribe(1, "Game", watch=["name"])
+    game = games.make("Game", score=1)
+    put(games, game, score=2)
+    put(games, game, name="a")
+    named = games.make("Game", name="b")
+    assert ann.next_events(2) == [("update", 1, game), ("create", 1, named)]
+
+
 def test_a_change_is_sent_to_every_matching_subscription(harness: EngineHarness, games: Api):
     ann = harness.connect()
     for number, where in enumerate(

@@ -54,7 +54,7 @@ def test_a_client_with_a_wrong_key_gets_an_error_and_is_closed(harness: EngineHa
     assert harness.status["clients"] == 0
 
 
-@pytest.mark.parametrize("token", ["", "r:" + "0" * 32, "nonsense"])
+@pytest.mark.parametrize("token", ["r:" + "0" * 32, "nonsense", " "])
 def test_a_client_with_an_invalid_session_gets_an_error_and_is_closed(
     harness: EngineHarness, token
 ):
@@ -116,6 +116,25 @@ def test_invalid_messages_are_answered_and_counted(harness: EngineHarness, text)
     error = ann.next("error")
     assert (error["code"], error["reconnect"]) == (1, False)
     assert ann.socket.junk_count == 1
+
+
+def test_an_unknown_key_of_a_query_makes_an_sdk_reconnect(harness: EngineHarness, games: Api):
+    ann = harness.connect()
+    query = {"className": "Game", "where": {}, "unknown": 1}
+    ann.send({"op": "subscribe", "requestId": 1, "query": query})
+    error = ann.next("error", 1)
+    assert (error["code"], error["reconnect"]) == (1, True)
+    assert ann.socket.closed_with is None
+    ann.subscribe(1, "Game")
+
+
+def test_sessions_are_only_for_clients_with_a_session(harness: EngineHarness, person):
+    assert harness.connect().rejection_code(1, "_Session") == 209
+    ann = person("ann")
+    caller = harness.connect(ann.token)
+    caller.subscribe(1, "_Session")
+    other = harness.connect()
+    other.subscribe(1, "_Session", token=ann.token)
 
 
 def test_an_unknown_op_is_rejected(harness: EngineHarness):
