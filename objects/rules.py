@@ -73,6 +73,10 @@ class Rules(Generic[AnyChange]):
     def check_request(self, change: AnyChange) -> None:
         """Before everything else, triggers included: ``fields`` is what the caller has sent."""
 
+    def planned(self, change: AnyChange) -> Wire:
+        """Return fields that the rules will store, for triggers before the save to see."""
+        return {}
+
     def prepare(self, change: AnyChange) -> None:
         """Before the write's transaction, and once: what takes long, or calls others.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, MutableMapping, Sequence
+from dataclasses import replace
 from hmac import compare_digest
 from time import time
 from typing import Any, NamedTuple
@@ -162,7 +163,8 @@ def authenticate(
 ) -> Principal:
     """Return the principal that these credentials prove.
 
-    ``address`` is the caller's IP address. Without ``with_session`` the session token is ignored.
+    ``address`` is the caller's IP address. Without ``with_session``, and with a master key, the
+    session token isn't checked: the principal has it without a user.
     ``proven`` is what ``check_keys`` has returned for them, so that keys are compared once. Raises
     ``InvalidApplicationId``, ``InvalidMasterKey`` and ``InvalidMaintenanceKey`` (also when another
     key is valid), ``InvalidClientKey`` when a client key is given and none is valid,
@@ -170,21 +172,24 @@ def authenticate(
     Without any key the principal is the application alone, which only some routes accept.
     """
     principal = proven or check_keys(credentials, address)
+    token, installation_id = credentials.session_token, credentials.installation_id
     if principal.is_master:
-        return principal
-    if credentials.session_token is not None and with_session:
-        session = ports.authenticate_session(credentials.session_token)
+        if token is None and installation_id is None:
+            return principal
+        return replace(principal, installation_id=installation_id, session_token=token)
+    if token is not None and with_session:
+        session = ports.authenticate_session(token)
         return Principal(
             principal.authority,
             user_id=session.user_id,
             roles=session.roles,
-            installation_id=credentials.installation_id,
+            installation_id=installation_id,
             session_id=session.session_id,
-            session_token=credentials.session_token,
+            session_token=token,
         )
-    if credentials.installation_id is None:
+    if token is None and installation_id is None:
         return principal
-    return Principal(principal.authority, installation_id=credentials.installation_id)
+    return Principal(principal.authority, installation_id=installation_id, session_token=token)
 
 
 def proven_by_keys(credentials: Credentials, address: str) -> Principal | None:

@@ -33,7 +33,8 @@ class Principal:
     """The caller of one request: the authority of its key, and the user of its session.
 
     ``roles`` are role names with inheritance already resolved. A master principal has no user.
-    ``session_token`` is there to be shown to its bearer, and never to be logged.
+    ``session_token`` is there to be shown to its bearer, and never to be logged. It proves nothing
+    without a ``session_id``: it came along where sessions aren't checked, or with a master key.
     """
 
     authority: Authority

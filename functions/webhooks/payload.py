@@ -22,7 +22,7 @@ from objects.core.values import pointer
 from objects.storage.records import wire_object
 from objects.triggers import CONFIG, FILE, Occasion
 
-_SECRET: Final = frozenset({"password", "authData", "sessionToken"})
+_SECRET: Final = frozenset({"password", "sessionToken"})
 _OF_PEOPLE: Final = frozenset({"_User", "_Session"})
 
 

@@ -21,7 +21,7 @@ from backend.kernel.errors import (
     SessionMissing,
 )
 from backend.kernel.json_types import Json
-from backend.kernel.principal import Principal
+from backend.kernel.principal import EVERYBODY, Principal
 from backend.kernel.texts.shown import shown
 from backend.settings.conf import service_settings
 from objects import triggers
@@ -175,7 +175,10 @@ def _own(
         # Users see, change and end their own sessions; access lists don't apply.
         if principal.user_id is None:
             _add_reason(reasons, "sessions", action, False)
-            raise InvalidSessionToken("Session token required.")
+            writes = action in ("create", "update", "addField")
+            raise InvalidSessionToken(
+                "Session token required." if writes else "Invalid session token"
+            )
         if action != "create":
             own = Equals((FieldName("user"),), pointer("_User", principal.user_id))
             _add_reason(reasons, "sessions", action, None, condition=own)
@@ -189,22 +192,34 @@ def _own(
     return Everything()
 
 
-def _check_owner(
+def _listed(
     principal: Principal,
     class_name: ClassName,
     action: Action,
     object_id: ObjectId | None,
     reasons: list[Reason] | None,
-) -> None:
-    """Refuse changes of an account by other users, which no access list can permit."""
+) -> Query:
+    """Return the condition of access lists on objects that the caller changes or deletes.
+
+    Accounts of other users have to name the caller or one of the caller's roles: a list that
+    permits it to everybody doesn't count, and neither does an account without one.
+    """
     if class_name != "_User":
-        return
-    is_own = object_id == principal.user_id
-    _add_reason(reasons, "own account", action, is_own)
-    if not is_own:
-        if action == "delete":
-            raise SessionMissing("Insufficient auth to delete user")
-        raise SessionMissing(f"Cannot modify user {shown(object_id)}.")
+        return WritableBy(principal.acl_ids)
+    if principal.user_id is None:
+        _add_reason(reasons, "own account", action, False)
+        raise refused_account(action, object_id)
+    if object_id == principal.user_id:
+        _add_reason(reasons, "own account", action, True)
+        return WritableBy(principal.acl_ids)
+    return WritableBy(principal.acl_ids - {EVERYBODY}, is_named=True)
+
+
+def refused_account(action: Action, object_id: ObjectId | None) -> SessionMissing:
+    """Return the error for a change of an account that its caller has no right to."""
+    if action == "delete":
+        return SessionMissing("Insufficient auth to delete user")
+    return SessionMissing(f"Cannot modify user {shown(object_id)}.")
 
 
 def _names_user(principal: Principal, fields: Iterable[FieldName]) -> Query:
@@ -250,8 +265,7 @@ def writable(
     condition = check_class(principal, table, action, reasons=reasons)
     if principal.is_master:
         return condition
-    _check_owner(principal, table.class_name, action, object_id, reasons)
-    listed = WritableBy(principal.acl_ids)
+    listed = _listed(principal, table.class_name, action, object_id, reasons)
     _add_reason(reasons, "access list", action, None, condition=listed)
     return all_of(condition, listed)
 

@@ -26,10 +26,10 @@ from backend.kernel.errors import ObjectNotFound
 from backend.kernel.json_types import Json, Wire
 from backend.kernel.principal import MASTER, Principal
 from objects import triggers
-from objects.access.policy import Scope, writable
+from objects.access.policy import Scope, refused_account, writable
 from objects.access.write_visibility import Visibility
 from objects.core.access.class_permissions import Action
-from objects.core.names import ClassName, FieldName, ObjectId, WriteKey
+from objects.core.names import USER, ClassName, FieldName, ObjectId, WriteKey
 from objects.core.query.tree import Everything
 from objects.core.schema.definition import with_defaults
 from objects.core.update.operations import Write, apply, fit
@@ -120,7 +120,7 @@ class Create(_StagedWrite):
         attempt = self.change.for_attempt()
         is_outermost = not transaction.get_connection().in_atomic_block
         with transaction.atomic():
-            changes = _before_save(attempt, class_name)
+            changes = _before_save(attempt, class_name, rules)
             self._prepare_late(attempt)
             rules.begin(attempt)
             rules.before_create(attempt)
@@ -170,7 +170,7 @@ class Update(_StagedWrite):
         with transaction.atomic():
             rules.begin(attempt)
             attempt.before = _locked(self.principal, class_name, object_id, "update")
-            changes = _before_save(attempt, class_name)
+            changes = _before_save(attempt, class_name, rules)
             self._prepare_late(attempt)
             rules.before_update(attempt)
             changed = attempt.before if attempt.instead is None else attempt.instead
@@ -251,16 +251,15 @@ class _Changes(NamedTuple):
 _NO_TRIGGERS = _Changes(frozenset(), {})
 
 
-def _before_save(attempt: Change, class_name: ClassName) -> _Changes:
+def _before_save(attempt: Change, class_name: ClassName, rules: Rules[Any]) -> _Changes:
     """Call triggers that see and may change the object before it is stored."""
     if not triggers.has(class_name, "before_save"):
         return _NO_TRIGGERS
-    # Credentials of other services are parsed by now, and must stay private.
-    proofs = {name: attempt.fields[name] for name in ("authData",) if name in attempt.fields}
-    fields = {name: value for name, value in attempt.fields.items() if name not in proofs}
+    fields = attempt.fields
     table = registry.find(class_name)
     write = parse_write(fields, creating=attempt.creating, class_name=class_name)
-    planned = _outcome(table, write, attempt)
+    by_rules = rules.planned(attempt)
+    planned = {**_outcome(table, write, attempt), **by_rules}
     occasion = Occasion(
         "before_save",
         class_name,
@@ -274,13 +273,13 @@ def _before_save(attempt: Change, class_name: ClassName) -> _Changes:
         for name, value in returned.items()
         if name not in _ITS_OWN and not (name in planned and equal(planned[name], value))
     }
-    removed = planned.keys() - returned.keys() - _ITS_OWN
+    removed = planned.keys() - returned.keys() - _ITS_OWN - by_rules.keys()
     touched = changed.keys() | removed
     untouched = {
         name: value for name, value in fields.items() if name.partition(".")[0] not in touched
     }
     deletions: Wire = {name: {"__op": "Delete"} for name in removed}
-    attempt.fields = {**untouched, **proofs, **changed, **deletions}
+    attempt.fields = {**untouched, **changed, **deletions}
     attempt.server_changes = {**changed, **deletions}
     attempt.server_changes.pop("password", None)
     # A trigger's names are checked when its write is parsed.
@@ -347,6 +346,8 @@ def _locked(
     condition = writable(principal, table, action, object_id)
     record = writes.lock(table, object_id, condition, Scope(principal))
     if record is None:
+        if class_name == USER and not principal.is_master:
+            raise refused_account(action, object_id)
         raise ObjectNotFound
     return record.object()
 

@@ -6,8 +6,12 @@ and the ORM takes about 0.5 ms for one. They change no field that clients see.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Final, Literal, NamedTuple
 
+import msgspec
+
+from backend.kernel.json_types import Json
 from objects.core.names import ObjectId
 from objects.database.row_types import select_list
 from objects.database.statements import fetch, fetch_rows, fetch_value, fetch_values
@@ -49,7 +53,19 @@ WHERE (%(name)s::text IS NULL OR u.username_key IN (%(name)s, %(former_name)s))
 AND (%(address)s::text IS NULL OR u.email_key IN (%(address)s, %(former_address)s))
 ORDER BY u.username_key = %(former_name)s DESC, u.email_key = %(former_address)s DESC LIMIT 1
 """
+# At most four rows, by two indexes.
+_BY_NAME_OR_ADDRESS: Final = f"""{_ACCOUNT}
+WHERE u.username_key IN (%(key)s, %(former)s) OR u.email_key IN (%(key)s, %(former)s)
+ORDER BY (u.username_key IN (%(key)s, %(former)s)) IS TRUE DESC,
+    (u.username_key = %(former)s) IS TRUE DESC, (u.email_key = %(former)s) IS TRUE DESC
+LIMIT 1
+"""
 _LOCK: Final = "SELECT FROM objects_user WHERE object_id = %(user_id)s FOR KEY SHARE"
+_AUTH_DATA: Final = "SELECT auth_data FROM objects_user WHERE object_id = %(user_id)s"
+_MERGE_AUTH_DATA: Final = """
+UPDATE objects_user SET auth_data = COALESCE(auth_data, '{}'::jsonb) || %(changes)s::jsonb
+WHERE object_id = %(user_id)s
+"""
 _STORE_KEY: Final = {
     "username": "UPDATE objects_user SET username_key = %(key)s WHERE object_id = %(user_id)s",
     "email": "UPDATE objects_user SET email_key = %(key)s WHERE object_id = %(user_id)s",
@@ -72,6 +88,27 @@ def account_of_name(name: AccountKeys, address: AccountKeys) -> Account | None:
     }
     rows = fetch_rows(Account, _BY_NAME, params, prepare=False)
     return rows[0] if rows else None
+
+
+def account_of_name_or_address(keys: AccountKeys) -> Account | None:
+    """Return the account with this user name, else that with this address, or None."""
+    params = {"key": keys.key, "former": keys.former}
+    rows = fetch_rows(Account, _BY_NAME_OR_ADDRESS, params, prepare=False)
+    return rows[0] if rows else None
+
+
+def auth_data(user_id: str) -> dict[str, Json]:
+    """Return the stored ``authData`` of a user; empty without any."""
+    stored = fetch(_AUTH_DATA, {"user_id": user_id}, prepare=True)
+    text = stored[0][0] if stored else None
+    value = None if text is None else msgspec.json.decode(text)
+    return value if isinstance(value, dict) else {}
+
+
+def merge_auth_data(user_id: str, changes: Mapping[str, Json]) -> None:
+    """Replace the stored ``authData`` of these providers. No trigger runs."""
+    params = {"changes": msgspec.json.encode(changes).decode(), "user_id": user_id}
+    fetch(_MERGE_AUTH_DATA, params, prepare=True)
 
 
 def lock_account(user_id: str) -> bool:

@@ -7,6 +7,8 @@ session's token. Errors don't reveal whether there is such a user (docs/users.md
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from django.db import transaction
@@ -27,7 +29,8 @@ from backend.kernel.json_types import Json, Wire
 from backend.kernel.principal import MASTER, Principal
 from backend.kernel.texts.spelling import check_account_name
 from objects import service, triggers
-from objects.core.names import SESSION, ObjectId, is_object_id
+from objects.core.names import SESSION, USER, ObjectId, is_object_id
+from objects.core.query.tree import FindOptions
 from objects.storage.records import wire_object
 from objects.triggers import Occasion
 from objects.users import adapters, rows
@@ -42,6 +45,8 @@ from objects.users.sessions import gate, tokens
 
 
 def _find(username: str | None, email: str | None) -> Account | None:
+    if username is not None and email is None:
+        return rows.account_of_name_or_address(_keys(username))
     return rows.account_of_name(_keys(username), _keys(email))
 
 
@@ -52,6 +57,7 @@ def _keys(text: str | None) -> AccountKeys:
 def _check_password(body: Mapping[str, Any]) -> Account:
     """The user that ``username`` or ``email`` and ``password`` are right for.
 
+    A ``username`` alone may be the user's address, unless it is another user's name.
     Raises ``UsernameMissing``, ``PasswordMissing``, ``ObjectNotFound`` (wrong, or locked).
     """
     username, email, password = (body.get(name) for name in ("username", "email", "password"))
@@ -121,8 +127,10 @@ def sign_in_with_providers(principal: Principal, body: dict[str, Any]) -> Wire |
     """Sign in the user who has an identity that the body's ``authData`` proves; None if there is
     none.
 
-    In ``body`` the proofs are put in place of the data, for a sign-up with them: some count once.
-    Raises ``AccountAlreadyLinked`` if they belong to more than one user.
+    The other identities that it proves are linked to the user. In ``body`` the proofs are put in
+    place of the data, for a sign-up with them: some count once. A caller who has a session of this
+    user keeps it. Raises ``AccountAlreadyLinked`` if the identities belong to more than one user,
+    or to another one than the caller's.
     """
     data = body.get("authData")
     if not isinstance(data, dict) or "__op" in data:
@@ -141,6 +149,8 @@ def sign_in_with_providers(principal: Principal, body: dict[str, Any]) -> Wire |
     if len(owners) > 1:
         raise AccountAlreadyLinked("this auth is already used")
     user_id = str(owners.pop())
+    if principal.user_id is not None and principal.user_id != user_id:
+        raise AccountAlreadyLinked("this auth is already used")
     with transaction.atomic():
         gate.lock(user_id)
         # An identity that was removed from the account in the meantime proves nothing any more.
@@ -148,13 +158,43 @@ def sign_in_with_providers(principal: Principal, body: dict[str, Any]) -> Wire |
             identities.user_of(name, identity.id) != user_id for name, identity in proven.items()
         ):
             raise ObjectNotFound(gate.WRONG)
+        if principal.user_id == user_id:
+            _link(user_id, proven)
+            return {**account_of(user_id), "sessionToken": principal.session_token}
         examined = gate.examine(
             principal,
             user_id,
             gate.PROVIDER,
             second_factor_token=_second_factor_token(data),
         )
-        return _entered(examined, next(iter(proven)))
+        _link(user_id, proven)
+        return _entered(examined, ",".join(proven))
+
+
+def _link(user_id: str, proven: Mapping[str, adapters.ProviderIdentity]) -> None:
+    """Store what is new of these identities, such as a provider's current data."""
+    stored = rows.auth_data(user_id)
+    changed = {
+        name: identity
+        for name, identity in proven.items()
+        if stored.get(name) != identity.to_wire()
+    }
+    if changed:
+        identities.replace(user_id, changed)
+        rows.merge_auth_data(user_id, {name: item.to_wire() for name, item in changed.items()})
+
+
+def session_after_linking(principal: Principal, user_id: str, auth_data: object) -> str | None:
+    """Return the token of a session of the user whom the master key has just linked to providers.
+
+    None for other callers, and if ``auth_data`` links none.
+    """
+    if not principal.may_write_as_master or not isinstance(auth_data, dict):
+        return None
+    linked = [name for name, data in auth_data.items() if name != MFA and data is not None]
+    if not linked:
+        return None
+    return gate.enter(gate.examine(principal, user_id, gate.MASTER_LINK), ",".join(linked))
 
 
 def log_in_with_passkey(
@@ -189,29 +229,63 @@ def log_in_as(principal: Principal, user_id: object) -> Wire:
 
 
 def log_out(principal: Principal) -> None:
-    """End the caller's session, if there is one."""
-    if principal.session_id is None:
+    """End the session of the request, if there is one; with the master key too."""
+    session_id = principal.session_id
+    if session_id is None and principal.may_write_as_master and principal.session_token:
+        with suppress(InvalidSessionToken):
+            session_id = tokens.bearer(principal.session_token, may_be_expired=True).session_id
+    if session_id is None:
         return
     session: Wire | None = None
     if triggers.has(SESSION, "after_logout"):
-        session = wire_object(service.get(MASTER, SESSION, ObjectId(principal.session_id)))
-    tokens.end(principal.session_id)
+        session = wire_object(service.get(MASTER, SESSION, ObjectId(session_id)))
+    tokens.end(session_id)
     if session is not None:
         triggers.run_after_commit(Occasion("after_logout", SESSION, principal, object=session))
 
 
+def own_session(token: str, principal: Principal) -> Wire:
+    """Return the session of a token, also of an expired one, as its user sees it.
+
+    With a master key, as that sees it. Raises ``InvalidSessionToken``.
+    """
+    session = tokens.bearer(token, may_be_expired=True)
+    caller = principal if principal.is_master else replace(principal, user_id=session.user_id)
+    try:
+        wire = wire_object(service.get(caller, SESSION, ObjectId(session.session_id)))
+    except ObjectNotFound:
+        raise InvalidSessionToken("Session token not found.") from None
+    return {**wire, "sessionToken": token}
+
+
+def own_account(token: str, principal: Principal, options: FindOptions) -> Wire:
+    """Return the user of a session token that came along with a master key."""
+    session = tokens.bearer(token)
+    try:
+        user = wire_object(service.get(principal, USER, ObjectId(session.user_id), options))
+    except ObjectNotFound:
+        raise InvalidSessionToken("Invalid session token") from None
+    return {**user, "sessionToken": token}
+
+
 def upgrade_session(principal: Principal) -> Wire:
-    """Sessions have been revocable from the start, so a token to upgrade is never found."""
+    """Start a session in exchange for the one of the request; return it with its token.
+
+    Sessions have always been revocable here, so none has to be upgraded.
+    """
     if principal.user_id is None:
-        raise InvalidSessionToken("Session token required.")
-    raise ObjectNotFound("invalid session")
+        raise ObjectNotFound("invalid session")
+    token = gate.enter(gate.examine(principal, principal.user_id, gate.UPGRADE))
+    return own_session(token, principal)
 
 
 def challenge(body: Mapping[str, Any]) -> dict[str, Json]:
     """What providers ask the client to answer, by ``challengeData``."""
     challenge_data = body.get("challengeData")
-    if not isinstance(challenge_data, dict) or not challenge_data:
+    if not challenge_data:
         raise OtherCause("Nothing to challenge.")
+    if not isinstance(challenge_data, dict):
+        raise OtherCause("challengeData should be an object.")
     answers: dict[str, Json] = {}
     for provider, data in challenge_data.items():
         if not isinstance(data, dict):

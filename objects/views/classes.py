@@ -119,10 +119,13 @@ def created_answer(created: Created, path: str) -> Answer:
     """The answer to a create, below whose ``path`` the object is found from now on."""
     if not created.is_new:
         return Answer(created_body(created))
-    base = f"{service_settings.PUBLIC_URL}{service_settings.MOUNT_PATH}{path}"
-    return Answer(
-        created_body(created), status=201, headers={"Location": f"{base}/{created.object_id}"}
-    )
+    location = address_below(path, created.object_id)
+    return Answer(created_body(created), status=201, headers={"Location": location})
+
+
+def address_below(path: str, object_id: str) -> str:
+    """Return the address of an object below a path of this service."""
+    return f"{service_settings.PUBLIC_URL}{service_settings.MOUNT_PATH}{path}/{object_id}"
 
 
 def created_body(created: Created) -> Wire:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, NotRequired, TypedDict
 
 from backend.http.call import Call
@@ -16,10 +17,12 @@ from backend.kernel.principal import Principal
 from backend.openapi import LOCATION, DateTime, answer, describes, query
 from objects import service
 from objects.core.names import SESSION, USER, ClassName, ObjectId
-from objects.core.query.options import parse_get_options
+from objects.core.query.options import parse_find_options, parse_get_options
 from objects.storage.records import wire_object
 from objects.users import sign_in
 from objects.users.accounts.owner_view import owners_view
+from objects.users.sessions import search as session_search
+from objects.users.sessions import tokens
 from objects.views.bodies import (
     DONE,
     FIELDS,
@@ -32,7 +35,14 @@ from objects.views.bodies import (
     SessionToken,
 )
 from objects.views.bodies import SESSION as SESSION_FORM
-from objects.views.classes import ObjectsView, ObjectView, created_answer, find_limits
+from objects.views.classes import (
+    ObjectsView,
+    ObjectView,
+    address_below,
+    created_answer,
+    find_limits,
+    found_body,
+)
 
 
 class SignedUpAnswer(TypedDict):
@@ -85,7 +95,7 @@ class UsersView(ObjectsView):
         body = call.body
         signed_in = sign_in.sign_in_with_providers(call.principal, body)
         if signed_in is not None:
-            return Answer(signed_in)
+            return _signed_in(signed_in)
         try:
             created = service.create(call.principal, class_name, body)
         except AccountAlreadyLinked:
@@ -93,8 +103,13 @@ class UsersView(ObjectsView):
             signed_in = sign_in.sign_in_with_providers(call.principal, body)
             if signed_in is None:
                 raise
-            return Answer(signed_in)
+            return _signed_in(signed_in)
         return created_answer(created, "/users")
+
+
+def _signed_in(account: Wire) -> Answer:
+    location = address_below("/users", str(account["objectId"]))
+    return Answer(account, headers={"Location": location})
 
 
 class UserView(ObjectView):
@@ -105,6 +120,12 @@ class UserView(ObjectView):
             return super().get(call, class_name, object_id)
         return _own_account(call, object_id)
 
+    def put(self, call: Call, class_name: ClassName, object_id: ObjectId) -> Answer:
+        auth_data = call.body.get("authData")
+        answer = super().put(call, class_name, object_id)
+        token = sign_in.session_after_linking(call.principal, object_id, auth_data)
+        return answer if token is None else Answer({**answer.body, "sessionToken": token})
+
 
 class MeView(ServiceView):
     """The user of the session."""
@@ -113,9 +134,13 @@ class MeView(ServiceView):
 
     @describes("currentUser", "The user of the session", parameters=GET_PARAMETERS, response=_USER)
     def get(self, call: Call) -> Answer:
-        if call.principal.user_id is None:
+        principal = call.principal
+        if principal.is_master and principal.session_token is not None:
+            options = parse_get_options(call.params, find_limits())
+            return Answer(sign_in.own_account(principal.session_token, principal, options))
+        if principal.user_id is None:
             raise InvalidSessionToken("Invalid session token")
-        return _own_account(call, call.principal.user_id)
+        return _own_account(call, principal.user_id)
 
 
 def _own_account(call: Call, user_id: str) -> Answer:
@@ -182,7 +207,8 @@ class LoginAsView(ServiceView):
 
     @describes("logInAs", "Start a session of any user", request=LogInAsForm, response=_ACCOUNT)
     def post(self, call: Call) -> Answer:
-        return Answer(sign_in.log_in_as(call.principal, call.body.get("userId")))
+        user_id = call.body.get("userId") or call.params.get("userId")
+        return Answer(sign_in.log_in_as(call.principal, user_id))
 
 
 class LogoutView(ServiceView):
@@ -213,23 +239,45 @@ class ChallengeView(ServiceView):
 
 
 class UpgradeSessionView(ServiceView):
-    """Sessions of long ago to revocable ones; there are none."""
+    """Exchange the session for a revocable one; all are."""
 
     tag = "Sessions"
+    keeping = Keeping.NOT
 
     @describes(
         "upgradeSession",
-        "For sessions of old versions; there are none",
-        response=answer("Never sent: the request is refused.", OWN_USER),
+        "Start another session, as SDKs do for sessions of old versions",
+        response=answer("The new session.", SESSION_FORM),
     )
     def post(self, call: Call) -> Answer:
         return Answer(sign_in.upgrade_session(call.principal))
 
 
+class SessionsView(ObjectsView):
+    """Sessions: find some, start one."""
+
+    def get(self, call: Call, class_name: ClassName) -> Answer:
+        options = parse_find_options(call.params, find_limits())
+        found = session_search.find(call.principal, options)
+        return Answer(found_body(found))
+
+
+class SessionView(ObjectView):
+    """One session."""
+
+    def get(self, call: Call, class_name: ClassName, object_id: ObjectId) -> Answer:
+        if object_id != call.principal.session_id:
+            return super().get(call, class_name, object_id)
+        options = parse_get_options(call.params, find_limits())
+        session = wire_object(service.get(call.principal, class_name, object_id, options))
+        return Answer(session_search.as_own(call.principal, session, options))
+
+
 class OwnSessionView(ServiceView):
-    """The session of the request itself."""
+    """The session of the request itself; expired ones are shown too."""
 
     tag = "Sessions"
+    with_session = False
 
     @describes(
         "currentSession",
@@ -238,10 +286,9 @@ class OwnSessionView(ServiceView):
     )
     def get(self, call: Call) -> Answer:
         principal = call.principal
-        if principal.session_id is None:
+        if principal.session_token is None:
             raise InvalidSessionToken("Session token required.")
-        session = wire_object(service.get(principal, SESSION, ObjectId(principal.session_id)))
-        return Answer({**session, "sessionToken": principal.session_token})
+        return Answer(sign_in.own_session(principal.session_token, principal))
 
     @describes(
         "changeCurrentSession",
@@ -251,7 +298,15 @@ class OwnSessionView(ServiceView):
     )
     def put(self, call: Call) -> Answer:
         principal = call.principal
-        if principal.session_id is None:
+        if principal.session_token is None:
             raise InvalidSessionToken("Session token required.")
-        updated = service.update(principal, SESSION, ObjectId(principal.session_id), call.body)
+        session = tokens.authenticate(principal.session_token)
+        if not principal.is_master:
+            principal = replace(
+                principal,
+                user_id=session.user_id,
+                roles=session.roles,
+                session_id=session.session_id,
+            )
+        updated = service.update(principal, SESSION, ObjectId(session.session_id), call.body)
         return Answer({"updatedAt": updated.updated_at, **updated.fields})

@@ -202,6 +202,18 @@ WAYS: dict[str, Entry] = {
         frozenset(),
         "/sessions",
     ),
+    "upgrade of a session": Entry(
+        session_gate.UPGRADE,
+        lambda account: account.user.post("/upgradeToRevocableSession"),
+        BY_SESSION,
+        "/upgradeToRevocableSession",
+    ),
+    "linking by the master key": Entry(
+        session_gate.MASTER_LINK,
+        lambda account: SERVER.put(account.path, {"authData": BADGE}),
+        frozenset(),
+        "/users/*",
+    ),
     "new password": Entry(
         session_gate.NEW_PASSWORD,
         lambda account: account.user.put(account.path, NEW_PASSWORD),
@@ -357,7 +369,7 @@ SIGN_UPS: dict[str, tuple[Way, Callable[[dict[str, str]], Reply]]] = {
         session_gate.PROVIDER_SIGN_UP,
         lambda body: ANYBODY.post("/users", {"authData": DEVICE, **body}),
     ),
-    "passkey": (session_gate.PROVIDER_SIGN_UP, register_with_passkey),
+    "passkey": (session_gate.PASSKEY_SIGN_UP, register_with_passkey),
 }
 sign_ups = pytest.mark.parametrize("name", SIGN_UPS)
 
@@ -396,9 +408,8 @@ def test_an_account_without_an_address_has_nothing_to_verify_but_one_with_a_pass
 # -- What gives no session ------------------------------------------------------------------------
 
 
-def test_upgrading_a_session_resetting_a_password_and_adding_a_way_in_give_no_session(account):
+def test_resetting_a_password_and_adding_a_way_in_give_no_session(account):
     before = session_ids()
-    assert account.user.post("/upgradeToRevocableSession").error == (404, 101)
     assert ANYBODY.post("/requestPasswordReset", {"email": "ann@example.org"}).status == 200
     linked = account.user.put(account.path, {"authData": wallet()})
     assert (linked.status, token_in(linked)) == (200, None)
@@ -416,7 +427,7 @@ def test_closing_an_account_ends_its_sessions_and_opening_it_lets_its_user_in_ag
     assert account.user.get("/users/me").error == (400, 209)
     assert session_ids() == set()
     for name, way in WAYS.items():
-        if name in ("loginAs", "a session that the master key stores"):
+        if not way.refused_by or name == "loginAs":
             continue
         assert way.enter(account).json["code"] in (101, 206, 209), name
     assert session_ids() == set()
@@ -446,7 +457,13 @@ CALLERS: dict[str, set[Way]] = {
         session_gate.VERIFIED_PASSKEY,
     },
     "objects.users.sign_in.log_in_as": {session_gate.MASTER_KEY},
-    "objects.users.rules.users.after_create": {session_gate.SIGN_UP, session_gate.PROVIDER_SIGN_UP},
+    "objects.users.sign_in.session_after_linking": {session_gate.MASTER_LINK},
+    "objects.users.sign_in.upgrade_session": {session_gate.UPGRADE},
+    "objects.users.rules.users.after_create": {
+        session_gate.SIGN_UP,
+        session_gate.PROVIDER_SIGN_UP,
+        session_gate.PASSKEY_SIGN_UP,
+    },
     "objects.users.rules.users._change_password": {session_gate.NEW_PASSWORD},
     "objects.users.rules.sessions.before_create": {
         session_gate.SESSION,

@@ -19,9 +19,8 @@ JsonObject = dict[str, Any]
 
 # Parse's SDKs send text/plain from browsers, to save the preflight request, and `curl -d` sends
 # the media type of a form by default. Their bodies are JSON objects all the same.
-_MEDIA_TYPES = frozenset(
-    {"", "application/json", "text/plain", "application/x-www-form-urlencoded"}
-)
+_FORM = "application/x-www-form-urlencoded"
+_MEDIA_TYPES = frozenset({"", "application/json", "text/plain", _FORM})
 _MAX_PARAMETERS = 100
 _LISTS = frozenset({"keys", "excludeKeys", "include", "order"})
 _BODY = "request body"  # as errors call it
@@ -32,7 +31,7 @@ _decode = msgspec.json.Decoder().decode
 
 
 def read_body(request: HttpRequest) -> JsonObject:
-    """The JSON object in the body, ``{}`` for an empty body.
+    """The JSON object in the body, ``{}`` for an empty body. The fields of a form are strings.
 
     Raises ``ObjectTooLarge``, ``CommandUnavailable`` (415) for another media type or a content
     coding, ``InvalidJSON`` for anything that isn't a JSON object in UTF-8. Nothing is decoded
@@ -51,7 +50,32 @@ def read_body(request: HttpRequest) -> JsonObject:
         )
     check_coding(meta)
     limits.check_may_decode(meta, raw)
+    if kind == _FORM and raw.lstrip()[:1] not in (b"{", b"["):
+        return _form_fields(raw)
     return decode_object(raw)
+
+
+def _form_fields(raw: bytes) -> JsonObject:
+    """The fields of a form; of a repeated one all values. Raises ``InvalidJSON``."""
+    try:
+        pairs = parse_qsl(
+            raw.decode("ascii"),
+            keep_blank_values=True,
+            strict_parsing=True,
+            errors="strict",
+            max_num_fields=_MAX_PARAMETERS,
+        )
+    except ValueError:
+        raise InvalidJSON(f"The {_BODY} is neither a JSON object nor a form.") from None
+    fields: JsonObject = {}
+    for name, value in pairs:
+        if name not in fields:
+            fields[name] = value
+        elif isinstance(fields[name], list):
+            fields[name].append(value)
+        else:
+            fields[name] = [fields[name], value]
+    return fields
 
 
 def has_body(meta: Mapping[str, Any]) -> bool:

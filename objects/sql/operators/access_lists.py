@@ -22,7 +22,10 @@ class ReadableBySql(OperatorSql[ReadableBy]):
 @sql_of(WritableBy)
 class WritableBySql(OperatorSql[WritableBy]):
     def condition(self, node: WritableBy, compilation: Compilation) -> Sql:
-        return _listed(f"{compilation.alias}.write_acl", node.ids)
+        column = f"{compilation.alias}.write_acl"
+        if node.is_named:
+            return Sql(f"COALESCE({column} && %s::text[], false)", (sorted(node.ids),))
+        return _listed(column, node.ids)
 
 
 def _listed(column: str, ids: frozenset[str]) -> Sql:

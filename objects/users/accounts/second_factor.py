@@ -53,6 +53,11 @@ ENABLED: Mapping[str, Json] = {"status": "enabled"}
 _DISABLED: Mapping[str, Json] = {"status": "disabled"}
 
 
+def is_status(data: object) -> bool:
+    """Whether this is what ``status`` returns, which clients may send back."""
+    return data in (ENABLED, _DISABLED)
+
+
 def status(user_id: str) -> dict[str, Json]:
     """What the owner may see of it: ``{"status": "enabled"}`` or ``disabled``."""
     return dict(ENABLED if is_set_up(user_id) else _DISABLED)

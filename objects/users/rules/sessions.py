@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from backend.kernel.errors import InvalidKeyName, InvalidSessionToken
+from backend.kernel.errors import IncorrectType, InvalidKeyName, InvalidSessionToken
 from backend.kernel.json_types import Wire
 from backend.kernel.texts.shown import shown
 from objects.access.policy import fields_hidden_somewhere
@@ -17,7 +17,10 @@ from objects.rules import Change, Rules, TransferredObject
 from objects.users.sessions import gate, tokens
 from objects.users.sessions.gate import SessionPermit
 
-_FIXED = ("user", "installationId", "sessionToken", "expiresAt", "createdWith", "ACL")
+# What a client that creates a session may send and the service sets all the same.
+_SET_BY_SERVICE = ("user", "sessionToken", "expiresAt", "createdWith")
+_FIXED = ("user", "installationId", "sessionToken", "expiresAt", "createdWith")
+_BY_MASTER_KEY = ("user", "installationId", "expiresAt", "createdWith")
 
 
 @dataclass
@@ -33,17 +36,33 @@ class SessionRules(Rules[SessionChange]):
 
     change_type = SessionChange
 
+    def check_request(self, change: SessionChange) -> None:
+        if change.creating and not change.principal.is_master:
+            for name in _SET_BY_SERVICE:
+                change.fields.pop(name, None)
+
     def prepare(self, change: SessionChange) -> None:
-        allowed: tuple[str, ...] = ()
-        if change.principal.may_write_as_master:
-            allowed = ("user", "installationId", "expiresAt", "ACL")
-        for name in change.fields:
+        principal, fields = change.principal, change.fields
+        is_master = principal.may_write_as_master
+        if "ACL" in fields and not is_master:
+            raise InvalidKeyName("Cannot set ACL on a Session.")
+        if (
+            not change.creating
+            and principal.user_id is not None
+            and fields.get("user") == pointer("_User", principal.user_id)
+        ):
+            del fields["user"]  # SDKs send back what they have read
+        allowed = _BY_MASTER_KEY if is_master else ("installationId",) if change.creating else ()
+        for name in fields:
             # ``user.objectId`` is a part of ``user``.
             if name.partition(".")[0] in _FIXED and name not in allowed:
-                raise InvalidKeyName(f"{shown(name)} can't be set on a session.")
+                raise InvalidKeyName(f"Invalid key name: {shown(name)}")
 
     def before_create(self, change: SessionChange) -> None:
         principal, fields = change.principal, change.fields
+        installation_id = fields.get("installationId")
+        if installation_id is not None and not isinstance(installation_id, str):
+            raise IncorrectType("installationId: expected a string")
         if principal.user_id is not None:
             fields["user"] = pointer("_User", principal.user_id)
         owner = fields.get("user")
@@ -52,9 +71,10 @@ class SessionRules(Rules[SessionChange]):
         user_id = str(owner.get("objectId"))
         change.permit = gate.admit_to_create(principal, user_id)
         fields.setdefault("expiresAt", date(wire_time(tokens.expiry())))
-        fields["createdWith"] = tokens.created_with("create", None)
+        if not principal.is_master or "createdWith" not in fields:
+            fields["createdWith"] = tokens.created_with("create", None)
         fields.setdefault("ACL", {user_id: {"read": True, "write": True}})
-        if principal.installation_id is not None:
+        if principal.installation_id is not None and not principal.is_master:
             fields.setdefault("installationId", principal.installation_id)
         table = registry.find(SESSION)
         assert table is not None, "the class is offered by this application"
@@ -64,7 +84,8 @@ class SessionRules(Rules[SessionChange]):
 
     def after_create(self, change: SessionChange) -> None:
         assert change.permit is not None
-        token = gate.token_for(change.object_id, change.permit)
+        installation_id = change.fields.get("installationId")
+        token = gate.token_for(change.object_id, change.permit, installation_id)
         change.shown["sessionToken"] = token
 
     def before_transfer(self, obj: TransferredObject) -> TransferredObject:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from backend.kernel.errors import (
     AccountAlreadyLinked,
@@ -18,11 +18,14 @@ from backend.kernel.errors import (
     InvalidJSON,
     InvalidKeyName,
     ServiceError,
+    UnsupportedService,
     UsernameTaken,
 )
-from backend.kernel.json_types import Json
+from backend.kernel.json_types import Json, Wire
 from backend.kernel.texts.spelling import name_key
 from backend.settings.conf import service_settings
+from objects.access.policy import refused_account
+from objects.core.values import equal
 from objects.rules import Change, Rules, TransferredObject
 from objects.users import adapters, passkeys, rows
 from objects.users.accounts import master_fields, passwords, second_factor, transfers
@@ -57,8 +60,17 @@ class UserRules(Rules[UserChange]):
 
     def check_request(self, change: UserChange) -> None:
         # Before triggers: what server code sets for a client is the deployment's own decision.
-        if not change.principal.may_write_as_master:
-            master_fields.check(change.fields)
+        principal, fields = change.principal, change.fields
+        if not principal.may_write_as_master:
+            master_fields.check(fields)
+            if not change.creating and principal.user_id != change.object_id:
+                _check_fields_of_others(change)
+        # Outside the transaction, since providers may be slow.
+        _take_identities(change)
+
+    def planned(self, change: UserChange) -> Wire:
+        auth_data = _linked(change)
+        return {"authData": auth_data} if auth_data else {}
 
     def prepare(self, change: UserChange) -> None:
         fields = change.fields
@@ -80,11 +92,7 @@ class UserRules(Rules[UserChange]):
         fields = change.fields
         _check_new_names(fields, {})
         if change.identities:
-            fields["authData"] = {
-                name: identity.to_wire()
-                for name, identity in change.identities.items()
-                if identity is not None
-            }
+            fields["authData"] = _linked(change)
         if service_settings.VERIFY_EMAIL and fields.get("email") is not None:
             fields.setdefault("emailVerified", False)
         requested = fields.get("ACL")
@@ -102,7 +110,7 @@ class UserRules(Rules[UserChange]):
         identities.add(change.object_id, change.identities)
         _set_up_second_factor(change)
         delivery.email_given(change.object_id, change.fields.get("email"), new=True)
-        provider = next(iter(change.identities), None)
+        provider = ",".join(change.identities) or None
         token = gate.enter_new(change.principal, change.object_id, provider)
         if token is not None:
             change.shown["sessionToken"] = token
@@ -119,12 +127,7 @@ class UserRules(Rules[UserChange]):
                 passwords.check_policy(change.password, username)
             passwords.check_history(change.object_id, change.password)
         if change.identities:
-            linked = dict(_mapping(before.get("authData")))
-            for name, identity in change.identities.items():
-                linked.pop(name, None)
-                if identity is not None:
-                    linked[name] = identity.to_wire()
-            fields["authData"] = linked
+            fields["authData"] = _linked(change) or None
         requested = fields.get("ACL")
         if isinstance(requested, dict) and not change.principal.may_write_as_master:
             entries = {} if "__op" in requested else requested
@@ -189,6 +192,19 @@ class UserRules(Rules[UserChange]):
         return None
 
 
+# What proves who an account belongs to, and who may use it.
+_OF_OWNERS: Final = frozenset({"username", "password", "email", "authData", "ACL"})
+
+
+def _check_fields_of_others(change: UserChange) -> None:
+    """Raise ``SessionMissing`` if a caller other than the user changes what a login depends on.
+
+    An access list may let others change an account, but not take it over.
+    """
+    if any(name.partition(".")[0] in _OF_OWNERS for name in change.fields):
+        raise refused_account("update", change.object_id)
+
+
 def _mapping(value: Json) -> Mapping[str, Json]:
     return value if isinstance(value, dict) else {}
 
@@ -239,28 +255,51 @@ def _keep_keys(change: UserChange) -> None:
 
 
 def _take_identities(change: UserChange) -> None:
-    """Take ``authData`` out of the body and let the providers prove it.
+    """Take ``authData`` out of the body and let the providers prove what is new of it.
 
-    ``null`` for a provider takes its identity off the user.
+    ``null`` for a provider takes its identity off the user. SDKs send all of ``authData`` back, so
+    a part that repeats what is stored changes nothing.
     """
-    proven: dict[str, adapters.ProviderIdentity | None] = {}
-    change.identities = proven
     if any(name.startswith("authData.") for name in change.fields):
         raise InvalidKeyName("authData is set as a whole: each provider has to prove its part.")
-    auth_data = change.fields.pop("authData", None)
-    if auth_data is None:
+    if "authData" not in change.fields:
         return
+    auth_data = change.fields.pop("authData")
+    if auth_data is None:
+        raise UnsupportedService
     if not isinstance(auth_data, dict) or "__op" in auth_data:
         raise InvalidJSON("authData: expected an object of providers")
+    known = {} if change.creating else rows.auth_data(change.object_id)
+    known |= {name: item.to_wire() for name, item in change.identities.items() if item is not None}
+    proven: dict[str, adapters.ProviderIdentity | None] = {}
     for provider, data in auth_data.items():
         if provider == MFA:
-            change.sets_second_factor, change.second_factor = True, data
+            if not second_factor.is_status(data):
+                change.sets_second_factor, change.second_factor = True, data
         elif data is None:
             proven[provider] = None
-        else:
+        elif not _repeats(data, known.get(provider)):
             proven[provider] = verified(provider, data)
     if change.creating:
-        change.identities = {n: identity for n, identity in proven.items() if identity is not None}
+        proven = {name: identity for name, identity in proven.items() if identity is not None}
+    change.identities = {**change.identities, **proven}
+
+
+def _repeats(data: object, known: Json) -> bool:
+    """Whether this part of ``authData`` has only values that are proven or stored already."""
+    if not isinstance(data, dict) or not isinstance(known, dict) or not data:
+        return False
+    return all(name in known and equal(known[name], value) for name, value in data.items())
+
+
+def _linked(change: UserChange) -> dict[str, Json]:
+    """Return the ``authData`` that the user has after the change."""
+    linked = dict(_mapping((change.before or {}).get("authData")))
+    for name, identity in change.identities.items():
+        linked.pop(name, None)
+        if identity is not None:
+            linked[name] = identity.to_wire()
+    return linked
 
 
 def verified(provider: str, data: object) -> adapters.ProviderIdentity:

@@ -27,6 +27,7 @@ class SessionPermit:
 _END_EARLIER: Final = """
 DELETE FROM objects_session WHERE "user" = %(user_id)s AND installation_id = %(installation_id)s
 """
+_END_OTHERS: Final = f"{_END_EARLIER} AND object_id <> %(session_id)s"
 _CREATE: Final = f"""
 INSERT INTO objects_session
     (object_id, created_at, updated_at, read_acl, write_acl, data, "user", installation_id,
@@ -68,8 +69,18 @@ def create(permit: SessionPermit) -> str:
     return token
 
 
-def give_token(session_id: str, permit: SessionPermit) -> str:
-    """Set and return the token of a stored ``_Session`` object, if it is the admitted user's."""
+def give_token(session_id: str, permit: SessionPermit, installation_id: str | None) -> str:
+    """Set and return the token of a stored ``_Session`` object, if it is the admitted user's.
+
+    An earlier session of the same installation is deleted.
+    """
+    if installation_id is not None:
+        ids = {
+            "user_id": permit.user_id,
+            "installation_id": installation_id,
+            "session_id": session_id,
+        }
+        fetch(_END_OTHERS, ids, prepare=True)
     token = new_token()
     params = {
         "token_hash": token_hash(token),

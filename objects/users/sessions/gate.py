@@ -31,7 +31,7 @@ from backend.settings.conf import service_settings
 from objects import triggers
 from objects.core.names import USER
 from objects.triggers import Event, Occasion
-from objects.users import rows
+from objects.users import passkeys, rows
 from objects.users.accounts import passwords, second_factor
 from objects.users.accounts.owner_view import account_of
 from objects.users.rows import Account
@@ -45,13 +45,14 @@ WRONG: Final = "Invalid username/password."
 class Way:
     """A way to a session, with the conditions that callers have to meet.
 
-    ``action`` is stored in the session's ``createdWith``. With ``checks_closed``, only the master
-    key gets a session of a closed account. With ``needs_address``, an account without an e-mail
-    address is treated like one whose address isn't verified. The read-only master key is always
-    refused.
+    ``action`` is stored in the session's ``createdWith``. ``is_sign_up``: the account is new. With
+    ``checks_closed``, only the master key gets a session of a closed account. With
+    ``needs_address``, an account without an e-mail address is treated like one whose address isn't
+    verified. The read-only master key is always refused.
     """
 
     action: str
+    is_sign_up: bool = False
     needs_master: bool = False
     checks_closed: bool = True
     checks_lock: bool = False
@@ -89,10 +90,15 @@ VERIFIED_PASSKEY: Final = Way(
     "login", checks_lock=True, checks_address=True, needs_address=True, runs_triggers=True
 )
 MASTER_KEY: Final = Way("login", needs_master=True, checks_closed=False, runs_triggers=True)
-SIGN_UP: Final = Way("signup", checks_address=True, needs_address=True)
-PROVIDER_SIGN_UP: Final = Way("signup", checks_address=True)
+# The master key has linked the account to a provider.
+MASTER_LINK: Final = Way("login", needs_master=True, checks_closed=False)
+SIGN_UP: Final = Way("signup", is_sign_up=True, checks_address=True, needs_address=True)
+# Parse calls signing up by a provider a login.
+PROVIDER_SIGN_UP: Final = Way("login", is_sign_up=True, checks_address=True)
+PASSKEY_SIGN_UP: Final = Way("signup", is_sign_up=True, checks_address=True)
 # The caller has a session already and creates another one.
 SESSION: Final = Way("create", checks_lock=True, checks_address=True)
+UPGRADE: Final = Way("upgrade", checks_lock=True, checks_address=True)
 MASTER_SESSION: Final = Way("create", needs_master=True, checks_closed=False)
 NEW_PASSWORD: Final = Way("login")
 
@@ -172,7 +178,7 @@ def _check_account(
 def _awaits_verification(account: Account, way: Way) -> bool:
     settings = service_settings
     prevented = settings.PREVENT_LOGIN_WITH_UNVERIFIED_EMAIL
-    if way.action == "signup":
+    if way.is_sign_up:
         prevented = prevented or (
             settings.VERIFY_EMAIL and settings.PREVENT_SIGNUP_WITH_UNVERIFIED_EMAIL
         )
@@ -216,7 +222,10 @@ def enter_new(principal: Principal, user_id: str, provider: str | None) -> str |
     Returns None if the address has to be verified first. ``provider`` is None for a password. Call
     this in the transaction that creates the user.
     """
-    way = SIGN_UP if provider is None else PROVIDER_SIGN_UP
+    if provider is None:
+        way = SIGN_UP
+    else:
+        way = PASSKEY_SIGN_UP if provider == passkeys.PROVIDER else PROVIDER_SIGN_UP
     try:
         examined = examine(principal, user_id, way)
     except EmailNotFound:
@@ -234,9 +243,12 @@ def admit_to_create(principal: Principal, user_id: str) -> SessionPermit:
     return _admit(examine(principal, user_id, SESSION), None)
 
 
-def token_for(session_id: str, permit: SessionPermit) -> str:
-    """Set and return the token of the admitted caller's ``_Session`` object, once it is stored."""
-    return creation.give_token(session_id, permit)
+def token_for(session_id: str, permit: SessionPermit, installation_id: str | None) -> str:
+    """Set and return the token of the admitted caller's ``_Session`` object, once it is stored.
+
+    The user's earlier session of the installation ends.
+    """
+    return creation.give_token(session_id, permit, installation_id)
 
 
 def _admit(examined: Examined, provider: str | None) -> SessionPermit:

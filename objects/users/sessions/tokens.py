@@ -39,6 +39,13 @@ class Proven:
     seconds_left: float | None = None
 
 
+class Bearer(NamedTuple):
+    """The session and the user that a token belongs to."""
+
+    session_id: str
+    user_id: str
+
+
 # SQL: every request with a session runs one of these.
 _BY_TOKEN: Final = """
 SELECT s.object_id, s."user", COALESCE(v.version, 0),
@@ -102,6 +109,22 @@ def authenticate(token: str) -> Proven:
         _check_expiry(row.session_id, row.seconds_left)
     held = roles.held_by(row.user_id, row.role_version)
     return Proven(row.session_id, row.user_id, held, _left(row.seconds_left))
+
+
+def bearer(token: str, *, may_be_expired: bool = False) -> Bearer:
+    """Return whose a token is, without using the session. Raises ``InvalidSessionToken``."""
+    rows = (
+        fetch_rows(_HashedSession, _BY_HASHES, {"hashes": [token_hash(token)]}, prepare=True)
+        if _TOKEN.match(token)
+        else []
+    )
+    if not rows:
+        raise InvalidSessionToken("Invalid session token")
+    row = rows[0]
+    left = _left(row.seconds_left)
+    if left is not None and left <= 0 and not may_be_expired:
+        raise InvalidSessionToken("Session token is expired.")
+    return Bearer(row.session_id, row.user_id)
 
 
 def prove_many(hashes: Collection[str]) -> dict[str, Proven]:

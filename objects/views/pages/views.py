@@ -56,6 +56,8 @@ _NOTICES = frozenset(
     {"email_verified", "password_changed", "reset_mail_sent", "verification_mail_sent"}
 )
 _DONE = "Password successfully reset"
+# Parse's message: a script compares it.
+_NOT_RESET = "Failed to reset password: username / email / token is invalid"
 _TEXT: Schema = {"type": "string"}
 _FAILURE = Body({"text/html": str, JSON_TYPE: ref("ErrorAnswer")})
 _FAILURES = tuple(
@@ -228,7 +230,10 @@ class ResetPasswordPage(PageView):
             raise OtherCause("Missing token")
         if not sent.fields.get("new_password"):
             raise PasswordMissing("Missing password")
-        links.set_password(sent.fields["token"], sent.fields["new_password"])
+        try:
+            links.set_password(sent.fields["token"], sent.fields["new_password"])
+        except InvalidLink:
+            raise OtherCause(_NOT_RESET) from None
         return json_response(_DONE)
 
 

@@ -33,7 +33,9 @@ def test_users_find_their_own_sessions_and_no_tokens_of_others(client, master):
     assert len(results) == 2
     assert {session["user"]["objectId"] for session in results} == {ann.user_id}
     assert ann.get("/classes/_Session", count=1).json["count"] == 2
-    assert all("sessionToken" not in session for session in results)
+    assert [session["sessionToken"] for session in results if "sessionToken" in session] == [
+        ann.token
+    ]
     bobs = bob.get("/sessions/me").json["objectId"]
     assert ann.get(f"/sessions/{bobs}").error == (404, 101)
     assert ann.delete(f"/sessions/{bobs}").error == (404, 101)
@@ -82,7 +84,15 @@ def test_a_session_begun_by_hand_is_a_whole_one(client):
 def test_what_makes_a_session_is_not_the_client_s_to_say(client, fields):
     ann = sign_up("ann")
     me = ann.get("/sessions/me").json
-    assert ann.post("/sessions", fields).error == (400, 105)
+    made = ann.post("/sessions", fields)
+    if "ACL" in fields:
+        assert made.error == (400, 105)
+    else:
+        assert made.status == 201
+        other = with_token(made.json["sessionToken"]).get("/sessions/me").json
+        assert other["user"] == ann.pointer
+        assert other["createdWith"] == {"action": "create"}
+        assert other["expiresAt"]["iso"] < DATE["iso"]
     assert ann.put(f"/sessions/{me['objectId']}", fields).error == (400, 105)
     assert ann.put("/sessions/me", fields).error == (400, 105)
     assert ann.get("/sessions/me").json == me
@@ -151,9 +161,19 @@ def test_with_the_master_key_a_session_token_isn_t_looked_at(client, master):
     assert len(reply.json["results"]) == 1
 
 
-def test_there_is_nothing_to_upgrade(client):
-    assert client.post("/upgradeToRevocableSession").error == (400, 209)
-    assert sign_up("ann").post("/upgradeToRevocableSession").error == (404, 101)
+def test_upgrading_starts_another_session(client, master):
+    assert client.post("/upgradeToRevocableSession").json == {
+        "code": 101,
+        "error": "invalid session",
+    }
+    assert master.post("/upgradeToRevocableSession").error == (404, 101)
+    ann = sign_up("ann")
+    upgraded = ann.post("/upgradeToRevocableSession").json
+    assert upgraded["createdWith"] == {"action": "upgrade"}
+    assert upgraded["user"] == ann.pointer
+    assert upgraded["sessionToken"] != ann.token
+    assert with_token(upgraded["sessionToken"]).get("/users/me").json["objectId"] == ann.user_id
+    assert ann.get("/users/me").status == 200
 
 
 @pytest.mark.parametrize("route", ["/users", "/classes/_User"])

@@ -40,11 +40,17 @@ class ReadableBy(Query):
 
 @dataclass(frozen=True, slots=True)
 class WritableBy(Query):
-    """Objects without an ACL, or whose ACL lets one of these ids (``*`` among them) write."""
+    """Objects without an ACL, or whose ACL lets one of these ids (``*`` among them) write.
+
+    With ``is_named``, objects without an ACL don't match.
+    """
 
     ids: frozenset[str]
+    is_named: bool = False
 
     def predicate(self, matching: Matching) -> Predicate:
+        if self.is_named:
+            return lambda obj: "ACL" in obj and _is_listed(obj, self.ids, "write")
         return lambda obj: _is_listed(obj, self.ids, "write")
 
 
