@@ -99,7 +99,7 @@ def _find(principal: Principal, class_name: ClassName, options: FindOptions, als
     options, preset = triggers.before_find(principal, table.class_name, options)
     if preset is not None:
         count = len(preset) if options.count else None
-        return Found(_after_find(principal, table, preset), count, redirected)
+        return Found(_after_find(principal, table, preset, options), count, redirected)
     count = None
     if options.count:
         count = _count(principal, table, all_of(options.where, also))
@@ -115,7 +115,8 @@ def _find(principal: Principal, class_name: ClassName, options: FindOptions, als
         skip=options.skip,
         memory=memory,
     )
-    results = _after_find(principal, table, _shaped(principal, table, records, options, memory))
+    shaped = _shaped(principal, table, records, options, memory)
+    results = _after_find(principal, table, shaped, options)
     return Found(results, count, redirected)
 
 
@@ -123,13 +124,14 @@ def _after_find(
     principal: Principal,
     table: ClassTable,
     results: list[Record] | list[Wire],
+    options: FindOptions,
     *,
     is_get: bool = False,
 ) -> list[Record] | list[Wire]:
     if not triggers.has(table.class_name, "after_find"):
         return results
     objects = [wire_object(item) for item in results]
-    return triggers.after_find(principal, table.class_name, objects, is_get=is_get)
+    return triggers.after_find(principal, table.class_name, objects, options, is_get=is_get)
 
 
 _BY_AGE = (OrderKey((CREATED_AT,)),)
@@ -159,7 +161,9 @@ def _get(
     if table is None:
         raise ObjectNotFound
     condition = readable(principal, table, "get")
-    options, preset = triggers.before_find(principal, table.class_name, options, is_get=True)
+    options, preset = triggers.before_find(
+        principal, table.class_name, options, is_get=True, object_id=object_id
+    )
     results: list[Record] | list[Wire] = preset or []
     if preset is None and is_object_id(object_id):
         where = all_of(options.where, condition)
@@ -168,7 +172,7 @@ def _get(
         if record is not None:
             results = _shaped(principal, table, [record], options, memory)
     if results:
-        results = _after_find(principal, table, results, is_get=True)
+        results = _after_find(principal, table, results, options, is_get=True)
     if not results:
         raise ObjectNotFound
     return results[0]

@@ -198,7 +198,19 @@ def _write(rules: Rules[Any], attempt: Change, changes: _Changes, *, creating: b
     # Only without rules: they may change the value of a field after it was parsed.
     parsed = changes.parsed if rules is _PLAIN else None
     write = parse_write(attempt.fields, creating=creating, parsed=parsed)
-    return Write(write.operations, write.acl, creating, attempt.server_changes)
+    return Write(write.operations, write.acl, creating, _shown_changes(attempt.server_changes))
+
+
+def _shown_changes(changes: Wire) -> Wire:
+    """Return the changes that are values or deletions.
+
+    The response shows what other operators of a trigger have made of a field, as for the client's.
+    """
+    return {
+        name: value
+        for name, value in changes.items()
+        if not isinstance(value, dict) or value.get("__op", "Delete") == "Delete"
+    }
 
 
 def delete(principal: Principal, class_name: ClassName, object_id: ObjectId) -> None:

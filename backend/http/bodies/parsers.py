@@ -19,10 +19,10 @@ JsonObject = dict[str, Any]
 
 # Parse's SDKs send text/plain from browsers, to save the preflight request, and `curl -d` sends
 # the media type of a form by default. Their bodies are JSON objects all the same.
-_MEDIA_TYPES = frozenset(
-    {"", "application/json", "text/plain", "application/x-www-form-urlencoded"}
-)
+_FORM = "application/x-www-form-urlencoded"
+_MEDIA_TYPES = frozenset({"", "application/json", "text/plain", _FORM})
 _MAX_PARAMETERS = 100
+_MAX_FORM_SIZE = 100 * 1024  # bytes, as with Parse Server
 _BODY = "request body"  # as errors call it
 _LONGEST_LENGTH = 18  # digits of a Content-Length
 _LARGE = 64 * 1024
@@ -32,6 +32,8 @@ _decode = msgspec.json.Decoder().decode
 
 def read_body(request: HttpRequest) -> JsonObject:
     """The JSON object in the body, ``{}`` for an empty body.
+
+    A form is an object whose values are texts, unless it is JSON under the media type of a form.
 
     Raises ``ObjectTooLarge``, ``CommandUnavailable`` (415) for another media type or a content
     coding, ``InvalidJSON`` for anything that isn't a JSON object in UTF-8. Nothing is decoded
@@ -50,7 +52,19 @@ def read_body(request: HttpRequest) -> JsonObject:
         )
     check_coding(meta)
     limits.check_may_decode(meta, raw)
+    if kind == _FORM and not raw.lstrip().startswith((b"{", b"[", b'"')) and b"=" in raw:
+        return _form(raw)
     return decode_object(raw)
+
+
+def _form(raw: bytes) -> JsonObject:
+    if len(raw) > _MAX_FORM_SIZE:
+        raise too_large(_MAX_FORM_SIZE)
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError:
+        raise InvalidJSON(f"The {_BODY} is not UTF-8.") from None
+    return {**_pairs(text, _BODY)}
 
 
 def has_body(meta: Mapping[str, Any]) -> bool:
@@ -170,6 +184,10 @@ def _decoded(value: Any) -> Any:
 
 def query_parameters(text: str) -> dict[str, str]:
     """As ``read_query``, from the text after the question mark."""
+    return _pairs(text, "query string")
+
+
+def _pairs(text: str, place: str) -> dict[str, str]:
     try:
         pairs = parse_qsl(
             text,
@@ -179,7 +197,7 @@ def query_parameters(text: str) -> dict[str, str]:
             max_num_fields=_MAX_PARAMETERS,
         )
     except UnicodeDecodeError:
-        raise InvalidJSON("The query string is not UTF-8.") from None
+        raise InvalidJSON(f"The {place} is not UTF-8.") from None
     except ValueError:
-        raise InvalidJSON("The query string has too many parameters.") from None
+        raise InvalidJSON(f"The {place} has too many parameters.") from None
     return dict(pairs)
