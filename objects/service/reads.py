@@ -81,7 +81,7 @@ def find(
 def _find(principal: Principal, class_name: ClassName, options: FindOptions, also: Query) -> Found:
     table = _table_for_reading(principal, class_name)
     if table is None:
-        return Found([], 0 if options.count else None)
+        return _find_nothing(principal, class_name, options)
     redirected = None
     if options.redirect_key is not None:
         target = table.schema.fields.get(options.redirect_key)
@@ -118,6 +118,15 @@ def _find(principal: Principal, class_name: ClassName, options: FindOptions, als
     shaped = _shaped(principal, table, records, options, memory)
     results = _after_find(principal, table, shaped, options)
     return Found(results, count, redirected)
+
+
+def _find_nothing(principal: Principal, class_name: ClassName, options: FindOptions) -> Found:
+    """Find in a class that isn't there. Its triggers are called as for an empty one."""
+    options, preset = triggers.before_find(principal, class_name, options)
+    results = preset or []
+    if triggers.has(class_name, "after_find"):
+        results = triggers.after_find(principal, class_name, results, options)
+    return Found(results, len(results) if options.count else None)
 
 
 def _after_find(
@@ -159,6 +168,7 @@ def _get(
 ) -> Record | Wire:
     table = _table_for_reading(principal, class_name)
     if table is None:
+        triggers.before_find(principal, class_name, options, is_get=True, object_id=object_id)
         raise ObjectNotFound
     condition = readable(principal, table, "get")
     options, preset = triggers.before_find(

@@ -110,6 +110,7 @@ def _fetch(
     principal: Principal, class_name: ClassName, ids: set[str], memory: ResultMemory
 ) -> Mapping[str, _Target]:
     """Return the objects with these ids that the caller may see, ready to be sent."""
+    has_triggers = triggers.has(class_name, "before_find", "after_find")
     table = registry.find(class_name)
     if table is None:
         return {}
@@ -121,7 +122,7 @@ def _fetch(
         # To a caller without rights on the class its objects are just not there.
         return {}
     query, is_get = None, len(ids) == 1
-    if triggers.has(class_name, "before_find", "after_find"):
+    if has_triggers:
         query = triggers.of_pointers(ids)
         narrowing = triggers.including(principal, class_name, query, is_get=is_get)
         if narrowing is None:

@@ -268,3 +268,27 @@ def test_parameters_of_the_app_are_looked_at_before_they_are_saved(
     declare(master, "@Config", "beforeSave", receiver.on("/", answer))
     assert master.put("/config", {"params": {"rate": 2, "name": "x"}}).status == 200
     assert client.get("/config").json["params"] == {"rate": 4, "name": "x"}
+
+
+# -- Included objects -----------------------------------------------------------------------------
+
+
+def pointer(class_name: str, object_id: str) -> dict[str, str]:
+    return {"__type": "Pointer", "className": class_name, "objectId": object_id}
+
+
+def test_before_find_is_called_for_included_objects(master: Api, receiver: Receiver) -> None:
+    first, second = master.make("Player", name="ann"), master.make("Player", name="bob")
+    one = master.make("Game", player=pointer("Player", first))
+    both = master.make("Game", players=[pointer("Player", first), pointer("Player", second)])
+    declare(master, "Player", "beforeFind", receiver.on("/", raw=b""))
+    master.get(f"/classes/Game/{one}")
+    assert receiver.received == []
+    found = master.get(f"/classes/Game/{one}", include="player").json
+    assert found["player"]["name"] == "ann"
+    found = master.get(f"/classes/Game/{both}", include="players").json
+    assert [player["name"] for player in found["players"]] == ["ann", "bob"]
+    single, several = (item.json for item in receiver.received)
+    assert single["query"]["where"] == {"objectId": first}
+    assert several["query"]["where"] == {"objectId": {"$in": sorted([first, second])}}
+    assert (single["isGet"], several["isGet"]) == (True, False)
