@@ -10,14 +10,14 @@ the other events after one run when it is committed, and nothing that they do ca
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, Literal, TypeAlias
 
 from django.db import transaction
 
 from backend.kernel.errors import OperationForbidden, ServiceError
-from backend.kernel.json_types import Wire
+from backend.kernel.json_types import Json, Wire
 from backend.kernel.principal import Principal
 from backend.kernel.texts.cache import short_cache
 from backend.logs.setup import get_logger
@@ -267,11 +267,21 @@ def _run_afterwards(occasion: Occasion) -> None:
 
 
 def before_find(
-    principal: Principal, class_name: Subject, options: FindOptions, *, is_get: bool = False
+    principal: Principal,
+    class_name: Subject,
+    options: FindOptions,
+    *,
+    is_get: bool = False,
+    object_id: str | None = None,
 ) -> tuple[FindOptions, list[Wire] | None]:
-    """Return the final query, and the objects if a handler has supplied them."""
+    """Return the final query, and the objects if a handler has supplied them.
+
+    ``object_id`` is that of a get, for handlers that are shown the query as it was sent.
+    """
     if not has(class_name, "before_find"):
         return options, None
+    if object_id is not None:
+        options = replace(options, asked={"objectId": object_id})
     occasion = Occasion(
         "before_find",
         class_name,
@@ -285,15 +295,41 @@ def before_find(
 
 
 def after_find(
-    principal: Principal, class_name: Subject, objects: Iterable[Wire], *, is_get: bool = False
+    principal: Principal,
+    class_name: Subject,
+    objects: Iterable[Wire],
+    query: FindOptions,
+    *,
+    is_get: bool = False,
 ) -> list[Wire]:
-    """Return the found objects, as changed by the handlers."""
-    occasion = Occasion("after_find", class_name, principal, objects=list(objects), is_get=is_get)
+    """Return the found objects, as changed by the handlers. ``query`` is what found them."""
+    occasion = Occasion(
+        "after_find", class_name, principal, query=query, objects=list(objects), is_get=is_get
+    )
     return run(occasion).objects or []
 
 
+def of_pointers(ids: Collection[str]) -> FindOptions:
+    """Return the query for the objects that pointers lead to, as handlers are shown it."""
+    listed: list[Json] = [*sorted(ids)]
+    asked: Json = listed[0] if len(listed) == 1 else {"$in": listed}
+    return FindOptions(where=Everything(), limit=max(1, len(ids)), asked={"objectId": asked})
+
+
+def including(
+    principal: Principal, class_name: Subject, query: FindOptions, *, is_get: bool
+) -> Query | None:
+    """Return the conditions that handlers before a find add for objects of ``include``.
+
+    None if a handler supplies objects instead, which counts as finding none. What a handler raises
+    refuses the whole request.
+    """
+    options, objects = before_find(principal, class_name, query, is_get=is_get)
+    return options.where if objects is None else None
+
+
 def narrowing(principal: Principal, class_name: Subject) -> Query:
-    """Return the conditions that handlers before a find add for sub-queries and includes.
+    """Return the conditions that handlers before a find add for sub-queries.
 
     A handler that supplies objects instead counts as finding none.
     """

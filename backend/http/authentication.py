@@ -136,7 +136,8 @@ def _basic(authorization: str) -> dict[str, str]:
 def take_from_body(body: dict[str, Any], headers: Credentials) -> Credentials:
     """Remove what SDKs put into a body beside its fields; return the request's credentials.
 
-    Those in the body count only when no header names an application. Raises ``InvalidJSON``.
+    Those in the body count only when no header names an application, and keys in headers then count
+    in addition. Raises ``InvalidJSON``.
     """
     if body.keys().isdisjoint(_NAMES_IN_BODIES):
         return headers
@@ -151,7 +152,7 @@ def take_from_body(body: dict[str, Any], headers: Credentials) -> Credentials:
             values[attribute] = value
     if headers.application_id is not None or not values:
         return headers
-    return Credentials(**values)
+    return headers._replace(**values)
 
 
 def authenticate(

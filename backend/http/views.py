@@ -29,7 +29,7 @@ from backend.http.permissions import Requires, check_route
 from backend.http.renderers import Answer, render
 from backend.kernel.errors import CommandUnavailable, InvalidJSON, ServiceError
 from backend.kernel.principal import Principal
-from backend.kernel.request_context import current
+from backend.kernel.request_context import current, take_refusal
 from backend.logs.setup import get_logger
 from backend.settings.conf import service_settings
 
@@ -53,6 +53,8 @@ class ServiceView(APIView):
     requires: ClassVar[Requires] = Requires.CLIENT_KEY
     with_session: ClassVar[bool] = True
     """Whether a session token that comes along has to be a valid one."""
+    gives_refusals: ClassVar[bool] = True
+    """Whether the error of a webhook after the operation becomes the response."""
     in_transaction: ClassVar[bool] = True
     """Whether it may be part of a batch that is undone as a whole."""
     serves_files: ClassVar[bool] = False
@@ -95,6 +97,9 @@ class ServiceView(APIView):
                     self.keeping_of(call, **kwargs),
                     lambda call: self.answer(call, **kwargs),
                 )
+            refusal = take_refusal()
+            if refusal is not None and self.gives_refusals:
+                raise refusal
             response = render(answer)
         except Exception as error:
             response = error_response(error, request)
@@ -194,8 +199,13 @@ def _context(request: HttpRequest, body: dict[str, Any]) -> dict[str, Any] | Non
             return None
         # WSGI decodes header bytes as Latin-1.
         context = text.encode("latin-1", "replace")
+    return check_context(context)
+
+
+def check_context(context: Any) -> dict[str, Any]:
+    """Return a context, an object or its JSON. Raises ``InvalidJSON``."""
     if isinstance(context, str | bytes):
-        raw = context.encode() if isinstance(context, str) else context
+        raw = context.encode(errors="replace") if isinstance(context, str) else context
         try:
             context = parsers.decode_json(raw, "context")
         except InvalidJSON:

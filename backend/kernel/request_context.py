@@ -13,10 +13,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from backend.kernel.errors import ServiceError
 from backend.kernel.memory_pool import ResultMemory
 
 # Credentials go no further than the edge.
 _SECRET_ENDINGS = ("-key", "-session-token")
+_BARE_HEADERS = ("CONTENT_TYPE", "CONTENT_LENGTH")  # without a prefix in WSGI
 _SECRET_HEADERS = frozenset(("authorization", "proxy-authorization", "cookie"))
 
 
@@ -28,6 +30,18 @@ class Budget:
     """The client's address, or the network that counts as one."""
     spent: float = 0.0
     """Seconds that the request's limited statements have taken so far."""
+
+
+@dataclass(slots=True)
+class WebhookUse:
+    """What the webhooks of a request have done so far."""
+
+    seconds: float = 0.0
+    """Time that all of them have taken."""
+    seconds_after: float = 0.0
+    """Time that those after an operation have taken, which can't change it any more."""
+    refusal: ServiceError | None = None
+    """The error that one of those has responded with, which the client gets as in Parse."""
 
 
 @dataclass
@@ -48,14 +62,16 @@ class Current:
     """None where there is no HTTP request to the API."""
     depth: int = 0
     """How many functions and triggers are under way, one inside of the other."""
+    webhooks: WebhookUse | None = None
+    """None until a webhook is called."""
 
     @cached_property
     def headers(self) -> Mapping[str, str]:
         """The request's headers by lower-case name, without keys, tokens and cookies."""
         headers = {
-            name[5:].replace("_", "-").lower(): str(value)
+            name.removeprefix("HTTP_").replace("_", "-").lower(): str(value)
             for name, value in self.meta.items()
-            if name.startswith("HTTP_")
+            if name.startswith("HTTP_") or (name in _BARE_HEADERS and value)
         }
         return {
             name: value
@@ -74,6 +90,15 @@ def current() -> Current:
         context = Current()
         _current.set(context)
     return context
+
+
+def take_refusal() -> ServiceError | None:
+    """Return the error of a webhook after an operation, once, or None."""
+    use = current().webhooks
+    if use is None or use.refusal is None:
+        return None
+    refusal, use.refusal = use.refusal, None
+    return refusal
 
 
 def begin(context: Current) -> None:

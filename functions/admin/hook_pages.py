@@ -1,4 +1,4 @@
-"""Webhooks (read-only) and their deliveries, which can be sent again, in the admin."""
+"""Webhooks, the way of their delivery, and deliveries, which can be sent again, in the admin."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.utils.formats import localize
 from django.utils.timezone import localtime
 
 from backend.site.model_admin import ReadOnlyModelAdmin
-from functions.webhooks import deliveries
+from functions.webhooks import deliveries, service
 from functions.webhooks.models import Delivery, Hook
 
 _MOST_AGAIN = 1000
@@ -25,11 +25,12 @@ class HookAdmin(ReadOnlyModelAdmin):
     icon = "webhook"
     position = 60
 
-    list_display = ("__str__", "address", "rests_until", "updated_at")
+    list_display = ("__str__", "address", "background", "rests_until", "updated_at")
+    actions = ("deliver_by_worker", "deliver_in_request")
     search_fields = ("function_name__startswith", "class_name__startswith")
     shown = (
         *("function_name", "class_name", "trigger_name", "address"),
-        *("rests_until", "created_at", "updated_at"),
+        *("background", "rests_until", "created_at", "updated_at"),
     )
     readonly_fields = shown
     fields = shown
@@ -39,6 +40,29 @@ class HookAdmin(ReadOnlyModelAdmin):
         parts = urlsplit(hook.url)
         # What comes after the question mark often is a secret.
         return f"{parts.scheme}://{parts.netloc}{parts.path}{'?…' if parts.query else ''}"
+
+    def has_set_background_permission(self, request: HttpRequest) -> bool:
+        return bool(request.user.has_perm("functions.change_hook"))
+
+    @admin.action(
+        description="Deliver by a worker only (after… triggers)", permissions=["set_background"]
+    )
+    def deliver_by_worker(self, request: HttpRequest, chosen: QuerySet[Hook]) -> None:
+        self._set_background(request, chosen, True)
+
+    @admin.action(
+        description="Deliver before the response (after… triggers)", permissions=["set_background"]
+    )
+    def deliver_in_request(self, request: HttpRequest, chosen: QuerySet[Hook]) -> None:
+        self._set_background(request, chosen, False)
+
+    def _set_background(
+        self, request: HttpRequest, chosen: QuerySet[Hook], background: bool
+    ) -> None:
+        ids = [*chosen.order_by("id").values_list("id", flat=True)[:_MOST_AGAIN]]
+        count = service.set_background(ids, background)
+        plural = "webhook was" if count == 1 else "webhooks were"
+        messages.success(request, f"{count} {plural} changed.")
 
 
 @admin.register(Delivery)

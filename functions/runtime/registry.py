@@ -42,6 +42,7 @@ class Function:
     description: str
     in_transaction: bool
     time_limit: float | None
+    is_webhook: bool = False
 
     @property
     def place(self) -> str:

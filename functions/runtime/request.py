@@ -222,6 +222,10 @@ class FoundQuery(Query):
         object.__setattr__(self, "params", {**self.params, **params})
         return self
 
+    def set_option(self, name: str, value: Any) -> None:
+        """Replace an option by its value as a parameter of a search (``limit``, ``keys``, …)."""
+        self._with(**{name: value})
+
     def joined_to(self, options: FindOptions) -> FindOptions:
         """Return the client's query joined with this one."""
         if not self.params:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from django.db import DEFAULT_DB_ALIAS, connections
 
+from backend.http.bodies.parsers import decoded_parameters
 from backend.kernel.errors import ScriptFailed, ServiceError, Timeout
 from backend.kernel.principal import Principal
 from backend.kernel.request_context import current
@@ -26,7 +28,7 @@ from functions.runtime.deadlines import TimeIsUp, time_limit
 from functions.runtime.registry import Function
 from functions.runtime.request import FunctionRequest
 from functions.runtime.requirements import RateLimit
-from functions.runtime.values import decode, encode
+from functions.runtime.values import NO_RESULT, decode, encode
 from objects.database.transactions import all_or_nothing
 
 MAX_DEPTH = 20
@@ -37,8 +39,18 @@ log = get_logger("functions")
 _T = TypeVar("_T")
 
 
-def call(name: str, params: Mapping[str, Any], principal: Principal, key: str = "") -> Any:
+def call(
+    name: str,
+    params: Mapping[str, Any],
+    principal: Principal,
+    key: str = "",
+    query: Mapping[str, Any] = MappingProxyType({}),
+) -> Any:
     """Call a function for a client with wire parameters and return its result as wire JSON.
+
+    ``query`` are parameters of the query string, which go before others. Webhooks get them as
+    texts, as in Parse; for functions in Python, text that is JSON is decoded. Returns ``NO_RESULT``
+    if a webhook has sent none.
 
     Checks that the function exists, then its parameters, then the rights of the caller. Raises
     ``ScriptFailed``, ``ValidationFailed``, ``RateLimited``, and the errors of the function.
@@ -46,7 +58,9 @@ def call(name: str, params: Mapping[str, Any], principal: Principal, key: str = 
     function = registry.find_function(name)
     if function is None:
         raise registry.unknown_function(name)
-    return encode(_called(function, decode(dict(params)), principal, key, is_outside=True))
+    texts = query if function.is_webhook else decoded_parameters(query)
+    result = _called(function, decode({**params, **texts}), principal, key, is_outside=True)
+    return result if result is NO_RESULT else encode(result)
 
 
 def call_python(name: str, params: Mapping[str, Any], principal: Principal) -> Any:
@@ -54,7 +68,8 @@ def call_python(name: str, params: Mapping[str, Any], principal: Principal) -> A
     function = registry.find_function(name)
     if function is None:
         raise registry.unknown_function(name)
-    return _called(function, dict(params), principal, "", is_outside=False)
+    result = _called(function, dict(params), principal, "", is_outside=False)
+    return None if result is NO_RESULT else result
 
 
 def _called(

@@ -35,6 +35,16 @@ _MAX_DEPTH: Final = 200
 _PLAIN: Final = frozenset((str, int, float, bool, type(None)))
 
 
+class NoResult(Enum):
+    """The type of ``NO_RESULT``."""
+
+    NO_RESULT = "no result"
+
+
+NO_RESULT: Final = NoResult.NO_RESULT
+"""The result of a function whose response has no ``result``: JavaScript's ``undefined``."""
+
+
 class _Typed:
     """A value that is identified by its parts."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from backend.http.bodies.parsers import decoded_parameters
 from backend.http.call import Call
 from backend.http.idempotency import Keeping
 from backend.http.permissions import Requires
@@ -13,6 +12,7 @@ from backend.http.views import ServiceView
 from backend.openapi import Source, answer, describes, optional
 from functions.runtime import runner
 from functions.runtime.registry import find_function
+from functions.runtime.values import NO_RESULT
 from functions.views.openapi import described_functions, result_of
 
 
@@ -37,5 +37,5 @@ class FunctionView(ServiceView):
         response=answer("What it returned.", result_of({})),
     )
     def post(self, call: Call, name: str) -> Answer:
-        params = {**decoded_parameters(call.params), **call.body}
-        return Answer({"result": runner.call(name, params, call.principal, call.key)})
+        result = runner.call(name, call.body, call.principal, call.key, call.params)
+        return Answer({} if result is NO_RESULT else {"result": result})

@@ -11,6 +11,8 @@ from backend.http.call import Call
 from backend.http.permissions import Requires
 from backend.http.renderers import Answer
 from backend.http.views import ServiceView
+from backend.kernel.errors import InvalidClassName, InvalidHook
+from backend.kernel.texts.shown import shown
 from backend.openapi import AnyOf, EmptyObject, answer, describes
 from functions.webhooks import service
 from functions.webhooks.names import checked_subject
@@ -18,6 +20,11 @@ from objects.core.names import Subject
 
 _Url: TypeAlias = Annotated[
     str, Meta(description="The address that the service calls, by http or https.")
+]
+
+
+_Background: TypeAlias = Annotated[
+    bool, Meta(description="Only a worker delivers it; for `after…` triggers that change nothing.")
 ]
 
 
@@ -33,10 +40,16 @@ class TriggerHook(TypedDict):
     className: str
     triggerName: str
     url: _Url
+    background: NotRequired[_Background]
 
 
 class HookAddress(TypedDict):
     url: _Url
+
+
+class TriggerHookChange(TypedDict):
+    url: NotRequired[_Url]
+    background: NotRequired[_Background]
 
 
 HookRemoval = TypedDict(
@@ -150,7 +163,10 @@ class TriggerHookView(ServiceView):
     parameters = (_CLASS_NAME,)
 
     def parse_names(self, names: Mapping[str, str]) -> dict[str, str]:
-        return {**names, "class_name": checked_subject(names["class_name"])}
+        try:
+            return {**names, "class_name": checked_subject(names["class_name"])}
+        except InvalidClassName:
+            raise InvalidHook(f"class {shown(names['class_name'])} does not exist") from None
 
     @describes(
         "readTriggerHook",
@@ -162,8 +178,8 @@ class TriggerHookView(ServiceView):
 
     @describes(
         "changeTriggerHook",
-        "Give a trigger another address",
-        request=_CHANGE,
+        "Give a trigger another address, or another way of delivery",
+        request=AnyOf(TriggerHookChange, HookRemoval),
         response=answer(
             "The webhook after the change, or an empty object if it was removed.",
             AnyOf(TriggerHook, EmptyObject),

@@ -17,7 +17,7 @@ from functions.webhooks.names import EVENTS, event_of
 from objects.core.names import Subject, is_class_name
 from objects.database.row_types import select_list
 from objects.database.statements import fetch_rows
-from objects.definitions.registry import find
+from objects.definitions.registry import current, find
 from objects.triggers import Event, Handler
 
 HandlersByEvent = Mapping[Event, tuple[Handler, ...]]
@@ -40,7 +40,11 @@ def handlers(class_name: Subject, fresh: bool) -> HandlersByEvent:
         return _read(class_name)
     cached: HandlersByEvent | None = table.attached.get(_KEY)
     if cached is None:
-        cached = table.attached[_KEY] = _read(class_name)
+        cached = _read(class_name)
+        if cached:
+            # An outdated definition would call the webhooks, and again after it was found to be so.
+            table = current(table.class_name) or table
+        table.attached[_KEY] = cached
     return cached
 
 

@@ -40,26 +40,31 @@ class Answer:
     body: bytes
 
 
-def post(url: str, body: bytes, headers: Mapping[str, str]) -> Answer:
-    """Send a POST and return the response, within ``WEBHOOK_TIMEOUT`` seconds.
+def post(url: str, body: bytes, headers: Mapping[str, str], seconds: float | None = None) -> Answer:
+    """Send a POST and return the response, in one of the process's turns for requests.
 
-    Raises ``Unreachable``.
+    ``seconds`` is its time, by default ``WEBHOOK_TIMEOUT``. Raises ``Unreachable``.
     """
+    with turn():
+        return send(url, body, headers, seconds)
+
+
+def send(url: str, body: bytes, headers: Mapping[str, str], seconds: float | None = None) -> Answer:
+    """As ``post``, for a caller that limits the number of its requests itself."""
+    limit = service_settings.WEBHOOK_TIMEOUT if seconds is None else seconds
     parts = parts_of(url)
     if parts is None or parts.scheme not in ("https", "http"):
         raise Unreachable("its address is not one to call")
-    with turn():
-        try:
-            return _post(parts, body, headers, monotonic() + service_settings.WEBHOOK_TIMEOUT)
-        except TimeoutError:
-            limit = service_settings.WEBHOOK_TIMEOUT
-            raise Unreachable(f"it took longer than {limit} seconds") from None
-        except ssl.SSLError:
-            raise Unreachable("TLS with it failed") from None
-        except ConnectionRefusedError:
-            raise Unreachable("the connection was refused") from None
-        except (OSError, ValueError, HTTPException):
-            raise Unreachable("the connection failed") from None
+    try:
+        return _post(parts, body, headers, monotonic() + limit)
+    except TimeoutError:
+        raise Unreachable(f"it took longer than {limit:.3g} seconds") from None
+    except ssl.SSLError:
+        raise Unreachable("TLS with it failed") from None
+    except ConnectionRefusedError:
+        raise Unreachable("the connection was refused") from None
+    except (OSError, ValueError, HTTPException):
+        raise Unreachable("the connection failed") from None
 
 
 def _post(parts: SplitResult, body: bytes, headers: Mapping[str, str], deadline: float) -> Answer:

@@ -1,22 +1,26 @@
 """Reliable delivery of notifications to webhooks after saves, deletes and logins.
 
-A notification is a row, inserted in the transaction of its event. A worker sends it after the
-commit and retries with increasing pauses until the receiver accepts it; a sweep picks up rows that
-a worker or the broker has lost. Delivery is at least once, with the same ``webhook-id`` for each
-attempt, and not always in order.
+A notification is a row, inserted in the transaction of its event. The request sends it after the
+commit, before the client gets its response, as far as its time allows; a worker sends what the
+request doesn't, and retries with increasing pauses until the receiver accepts it. A sweep picks up
+rows that a request, a worker or the broker has lost. Delivery is at least once, with the same
+``webhook-id`` for each attempt, and not always in order.
 
-Taking a row postpones its due time in the same statement: no other worker takes it meanwhile, and
-if the worker dies, the row becomes due again.
+Taking a row postpones its due time in the same statement: nobody else takes it meanwhile, and if
+the process dies, the row becomes due again.
 """
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable, Mapping
 from datetime import timedelta
-from functools import partial
+from functools import cache, partial
 from random import uniform
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
+from django.conf import settings
 from django.db import transaction
 from django.db.models.functions import Now
 
@@ -26,11 +30,11 @@ from backend.settings.conf import service_settings
 from backend.tasks import broker
 from backend.tasks.broker import BrokerAway
 from backend.tasks.registered import task
-from functions.webhooks import client, payload, signatures
+from functions.webhooks import client, payload, request_time, signatures
 from functions.webhooks.models import Delivery, Hook
 from functions.webhooks.responses import BadAnswer, Refusal, check_received
 from objects.database.orm import orm_queries
-from objects.database.statements import fetch_rows, fetch_values
+from objects.database.statements import fetch_rows
 from objects.triggers import Occasion
 
 PAUSES: Final = (60, 120, 600, 1800, 3600, 7200, 14_400)
@@ -38,8 +42,20 @@ PAUSES: Final = (60, 120, 600, 1800, 3600, 7200, 14_400)
 ATTEMPTS: Final = len(PAUSES) + 1
 _REST: Final = 30.0  # seconds until a receiver that didn't respond is called again
 _MOST_STARTED: Final = 1000
+_LEAST_TIME: Final = 0.5
+"""Seconds that a request has to have left for an attempt. With less, an attempt would often fail
+although the receiver works, and its webhook would be paused."""
+
+# Their errors reach the client, as in Parse; those of afterSave are in the log there too.
+_GIVING_REFUSALS: Final = frozenset({"afterDelete", "afterLogin", "afterLogout"})
+_Post: TypeAlias = Callable[[str, bytes, Mapping[str, str]], client.Answer]
 
 log = get_logger("webhooks")
+
+
+class _New(NamedTuple):
+    id: int
+    background: bool
 
 
 def enqueue(hook_id: int, trigger_name: str, occasion: Occasion) -> None:
@@ -47,17 +63,23 @@ def enqueue(hook_id: int, trigger_name: str, occasion: Occasion) -> None:
     body = msgspec.json.encode(payload.of_trigger(trigger_name, occasion)).decode()
     about = f"{trigger_name} of {occasion.class_name}"
     with transaction.atomic():
-        delivery_ids = fetch_values(
-            int,
+        rows = fetch_rows(
+            _New,
             "INSERT INTO functions_delivery (key, hook_id, about, body, state, attempts,"
             " last_error, created_at, due_at)"
             " SELECT %(key)s, id, %(about)s, %(body)s, 'pending', 0, '', now(), now()"
-            " FROM functions_hook WHERE id = %(hook_id)s RETURNING id",
+            " FROM functions_hook WHERE id = %(hook_id)s"
+            " RETURNING id, (SELECT background FROM functions_hook h WHERE h.id = hook_id)",
             {"key": signatures.new_key(), "about": about, "body": body, "hook_id": hook_id},
             prepare=True,
         )
-        for delivery_id in delivery_ids:
-            transaction.on_commit(partial(start, delivery_id), robust=True)
+        for row in rows:
+            send = (
+                start
+                if row.background or not request_time.is_in_request()
+                else partial(deliver_in_request, gives_refusal=trigger_name in _GIVING_REFUSALS)
+            )
+            transaction.on_commit(partial(send, row.id), robust=True)
 
 
 def start(delivery_id: int) -> None:
@@ -92,21 +114,70 @@ class _Taken(NamedTuple):
 
 
 def deliver(delivery_id: int) -> None:
-    """Send a delivery if it is due and no other worker has taken it."""
+    """Send a delivery if it is due and nobody else has taken it."""
     taken = _take(delivery_id)
     if taken is None:
         return
+    try:
+        _send(taken, client.post)
+    except Refusal as error:
+        _failed(taken, str(error))
+
+
+def deliver_in_request(delivery_id: int, *, gives_refusal: bool = False) -> None:
+    """Send a delivery while the client waits, or leave it to a worker.
+
+    A worker gets it if the time of the request is used up, or if a quarter of the threads already
+    wait for such webhooks. With ``gives_refusal`` the client gets the error that the webhook
+    responds with, and the delivery has ended.
+    """
+    seconds = request_time.left_afterwards()
+    turns = _turns()
+    if seconds < _LEAST_TIME or not turns.acquire(blocking=False):
+        start(delivery_id)
+        return
+    try:
+        with request_time.counted_afterwards():
+            taken = _take(delivery_id)
+            if taken is not None:
+                _send_in_request(taken, seconds, gives_refusal)
+    finally:
+        turns.release()
+
+
+def _send_in_request(taken: _Taken, seconds: float, gives_refusal: bool) -> None:
+    try:
+        _send(taken, partial(client.send, seconds=seconds))
+    except Refusal as refusal:
+        if gives_refusal:
+            _end(taken.id, Delivery.State.DELIVERED, refusal.message)
+            request_time.use().refusal = refusal.error()
+        else:
+            _failed(taken, str(refusal))
+
+
+@cache
+def _turns() -> threading.BoundedSemaphore:
+    """The threads that may wait for webhooks after an operation at the same moment.
+
+    Those that operations depend on have turns of their own (``backend.kernel.outgoing``), for up to
+    half of the threads, so a slow receiver of notifications can't delay them.
+    """
+    return threading.BoundedSemaphore(max(1, settings.WEB_THREADS // 4))
+
+
+def _send(taken: _Taken, post: _Post) -> None:
+    """Send a delivery and store the outcome. Raises ``Refusal``."""
     if taken.url is None:
         _give_up(taken, "the webhook was removed")
         return
     try:
         body = taken.body.encode()
-        answer = client.post(taken.url, body, signatures.headers(taken.key, body))
-        check_received(answer)
+        check_received(post(taken.url, body, signatures.headers(taken.key, body)))
     except Unreachable as error:
         _pause(taken.hook_id)
         _failed(taken, str(error))
-    except (BadAnswer, Refusal) as error:
+    except BadAnswer as error:
         _failed(taken, str(error))
     else:
         _end(taken.id, Delivery.State.DELIVERED, "")

@@ -10,13 +10,15 @@ class Hook(models.Model):
     """A webhook: of a function (``function_name``) or of a trigger of a class (the other two).
 
     ``trigger_name`` is Parse's name for the event. After a call without a response,
-    deliveries wait until ``rests_until``.
+    deliveries wait until ``rests_until``. Deliveries of a ``background`` webhook are sent by a
+    worker alone, not before the client gets its response.
     """
 
     function_name = models.TextField(null=True, db_collation="C")
     class_name = models.TextField(null=True, db_collation="C")
     trigger_name = models.TextField(null=True, db_collation="C")
     url = models.TextField()
+    background = models.BooleanField(default=False, db_default=False)
     rests_until = models.DateTimeField(null=True)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)

@@ -13,7 +13,6 @@ from typing import Final
 from backend.kernel.errors import InvalidHook, ServiceError
 from backend.kernel.outgoing import parts_of
 from backend.settings.conf import service_settings
-from functions.runtime.registry import is_name
 from functions.webhooks.addresses import is_allowed, is_own
 from objects.core.names import Subject, check_class_name
 from objects.triggers import CONFIG, FILE, Event, NeverCalled, check_event
@@ -35,7 +34,11 @@ _WITHOUT_TRANSACTION: Final[Mapping[Event, Event]] = {
     "saved": "after_save",
     "deleted": "after_delete",
 }
+AFTERWARDS: Final = frozenset({"afterSave", "afterDelete", "afterLogin", "afterLogout"})
+"""The triggers that can't change or reject the operation; a worker may deliver them."""
 LONGEST_URL: Final = 2048
+LONGEST_NAME: Final = 128
+_NOT_IN_NAMES: Final = frozenset("'\"`/\\%?#;")
 
 
 def event_of(class_name: str, trigger_name: str) -> Event:
@@ -44,10 +47,30 @@ def event_of(class_name: str, trigger_name: str) -> Event:
     return _WITHOUT_TRANSACTION.get(event, event) if class_name in (FILE, CONFIG) else event
 
 
+def is_hook_name(name: str) -> bool:
+    """Whether a webhook may implement a function of this name.
+
+    More names than for functions in Python, since Parse allows nearly all. Left out are those that
+    can't be part of a path, and quotes, with which Parse finds no function either.
+    """
+    return (
+        0 < len(name) <= LONGEST_NAME
+        and name.isprintable()
+        and name == name.strip()
+        and name not in (".", "..")
+        and _NOT_IN_NAMES.isdisjoint(name)
+    )
+
+
 def checked_function(name: object) -> str:
     """Return the name of a function. Raises ``InvalidHook``."""
-    if not isinstance(name, str) or not is_name(name):
+    if not isinstance(name, str):
         raise InvalidHook
+    if not is_hook_name(name):
+        raise InvalidHook(
+            f"invalid hook declaration: functionName must have 1 to {LONGEST_NAME} printable"
+            " characters, without quotes, slashes, percent and question marks"
+        )
     return name
 
 
@@ -88,6 +111,22 @@ def _never_called(error: NeverCalled) -> InvalidHook:
 def checked_subject(name: str) -> Subject:
     """Return a class name, ``@File`` or ``@Config``. Raises ``InvalidClassName``."""
     return Subject(name) if name in (FILE, CONFIG) else check_class_name(name)
+
+
+def checked_background(value: object, trigger_name: str | None) -> bool | None:
+    """Return whether only a worker delivers the trigger; None if it isn't said.
+
+    Raises ``InvalidHook`` for another value, and for what nobody can deliver later.
+    """
+    if value is None:
+        return None
+    if not isinstance(value, bool):
+        raise InvalidHook("invalid hook declaration: background must be true or false")
+    if value and trigger_name not in AFTERWARDS:
+        raise InvalidHook(
+            f"invalid hook declaration: background is for {', '.join(sorted(AFTERWARDS))}"
+        )
+    return value
 
 
 def checked_url(url: object) -> str:

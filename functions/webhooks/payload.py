@@ -18,6 +18,7 @@ from functions.runtime.request import FunctionRequest
 from functions.runtime.values import encode
 from objects import service
 from objects.core.names import USER, ObjectId
+from objects.core.query.tree import FindOptions
 from objects.core.values import pointer
 from objects.storage.records import wire_object
 from objects.triggers import CONFIG, FILE, Occasion
@@ -41,6 +42,8 @@ def of_trigger(trigger_name: str, occasion: Occasion) -> Wire:
     is_find = occasion.event in ("before_find", "after_find")
     # Reading the user would trigger the same event again.
     caller = _caller(occasion.principal, only_pointer=is_find and about == "_User")
+    if occasion.event == "before_login":
+        caller.pop("user", None)  # not logged in yet, as in Parse
     body: Wire = {"triggerName": trigger_name, **caller}
     if occasion.object is not None:
         body["object"] = shown(about, occasion.object)
@@ -50,12 +53,10 @@ def of_trigger(trigger_name: str, occasion: Occasion) -> Wire:
         body["original"] = shown(about, occasion.original)
     if occasion.objects is not None:
         body["objects"] = [shown(about, wire) for wire in occasion.objects]
-    if occasion.event == "before_find" and occasion.query is not None:
-        body |= {
-            "query": {"className": about, **_query(occasion)},
-            "isGet": occasion.is_get,
-            "count": occasion.query.count,
-        }
+    if is_find and occasion.query is not None:
+        body |= {"query": {"className": about, **_query(occasion.query)}, "isGet": occasion.is_get}
+        if occasion.event == "before_find":
+            body["count"] = occasion.query.count
     return body
 
 
@@ -68,9 +69,7 @@ def shown(class_name: str, wire: Mapping[str, Any]) -> Wire:
     return {**fields, "className": class_name}
 
 
-def _query(occasion: Occasion) -> Wire:
-    query = occasion.query
-    assert query is not None
+def _query(query: FindOptions) -> Wire:
     wire: Wire = {"where": query.asked or {}, "limit": query.limit, "skip": query.skip}
     if query.order:
         wire["order"] = ",".join(
@@ -80,8 +79,8 @@ def _query(occasion: Occasion) -> Wire:
         wire["keys"] = _paths(query.keys)
     if query.exclude_keys:
         wire["excludeKeys"] = _paths(query.exclude_keys)
-    if query.include:
-        wire["include"] = _paths(query.include)
+    if query.include or query.include_all:
+        wire["include"] = "*" if query.include_all else _paths(query.include)
     return wire
 
 

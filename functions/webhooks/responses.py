@@ -1,7 +1,8 @@
 """Parser of webhook responses.
 
 A response is ``{"success": value}``, ``{"error": text}``, or an error with a code,
-``{"error": {"code": number, "error": text}}``.
+``{"error": {"code": number, "error": text}}``. A response of status 2xx that has neither, an empty
+one included, is a success without a value, as in Parse.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ from typing import Any, Final
 
 import msgspec
 
-from backend.kernel.errors import ScriptFailed
+from backend.kernel.errors import ScriptFailed, ServiceError
 from backend.kernel.json_types import Json
+from functions.runtime.values import NO_RESULT, NoResult
 from functions.webhooks.client import Answer
 
 _LONGEST_TEXT: Final = 1000  # characters
+_NOT_JSON: Final = object()
 _INTERNAL_ERROR_CODE: Final = 1  # the code of internal errors, reserved for this service
 
 
@@ -30,12 +33,18 @@ class Refusal(Exception):
         self.code = code
         self.message = message
 
+    def error(self) -> ServiceError:
+        """Return the error for the client."""
+        return ServiceError(self.message, code=self.code, status=404 if self.code == 101 else 400)
 
-def success_of(answer: Answer) -> Json:
-    """Return the result in a response. Raises ``BadAnswer``, ``Refusal``."""
+
+def success_of(answer: Answer) -> Json | NoResult:
+    """Return the value of a response, or ``NO_RESULT``. Raises ``BadAnswer``, ``Refusal``."""
     response = _read(answer)
+    if response is _NOT_JSON:
+        raise BadAnswer("its answer is not JSON")
     if not isinstance(response, dict) or "success" not in response:
-        raise BadAnswer('its answer has no "success" and no "error"')
+        return NO_RESULT
     success: Json = response["success"]
     return success
 
@@ -46,10 +55,12 @@ def check_received(answer: Answer) -> None:
 
 
 def _read(answer: Answer) -> Any:
-    try:
-        response = msgspec.json.decode(answer.body)
-    except (msgspec.DecodeError, RecursionError, UnicodeError):
-        response = None
+    response: Any = None
+    if answer.body.strip():
+        try:
+            response = msgspec.json.decode(answer.body)
+        except (msgspec.DecodeError, RecursionError, UnicodeError):
+            response = _NOT_JSON
     if isinstance(response, dict) and response.get("error"):
         raise _refusal(response["error"])
     if not 200 <= answer.status < 300:

@@ -6,8 +6,8 @@ function takes precedence over a webhook of the same name, and a new webhook can
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Literal
+from collections.abc import Callable, Collection
+from typing import Any, Literal
 
 from django.db import IntegrityError, transaction
 
@@ -18,7 +18,9 @@ from backend.kernel.texts.shown import shown
 from functions.runtime.registry import registry
 from functions.webhooks.models import Hook
 from functions.webhooks.names import (
+    AFTERWARDS,
     check_is_called,
+    checked_background,
     checked_function,
     checked_subject,
     checked_trigger,
@@ -64,8 +66,8 @@ def trigger(principal: Principal, class_name: Subject, trigger_name: str) -> Jso
 def create(principal: Principal, body: JsonObject) -> JsonObject:
     """Declare ``{"functionName", "url"}`` or ``{"className", "triggerName", "url"}``.
 
-    Raises ``InvalidHook`` if it exists, the class doesn't support the trigger, or the URL isn't
-    allowed.
+    ``background`` (a boolean) says whether only a worker delivers an ``after…`` trigger. Raises
+    ``InvalidHook`` if it exists, the class doesn't support the trigger, or the URL isn't allowed.
     """
     _check_may_write(principal, "create")
     if body.get("functionName"):
@@ -85,6 +87,7 @@ def create(principal: Principal, body: JsonObject) -> JsonObject:
         if Hook.objects.filter(**_place(hook)).exists():
             raise taken
         hook.url = checked_url(body.get("url"))
+        hook.background = checked_background(body.get("background"), hook.trigger_name) or False
         try:
             with transaction.atomic():
                 hook.save(force_insert=True)
@@ -98,7 +101,7 @@ def create(principal: Principal, body: JsonObject) -> JsonObject:
 @maintenance.reported_first
 def update_function(principal: Principal, name: str, body: JsonObject) -> JsonObject:
     """Change the URL of a function. Raises ``InvalidHook``."""
-    _check_may_write(principal, "update")
+    _check_may_write(principal, "modify")
     url = checked_url(body.get("url"))
     with maintenance.writing():
         if not Hook.objects.filter(function_name=name).update(url=url, rests_until=None):
@@ -110,25 +113,40 @@ def update_function(principal: Principal, name: str, body: JsonObject) -> JsonOb
 def update_trigger(
     principal: Principal, class_name: Subject, trigger_name: str, body: JsonObject
 ) -> JsonObject:
-    """Change the URL of a trigger.
+    """Change the URL of a trigger, or whether only a worker delivers it.
 
     Raises ``InvalidHook``, also for a trigger that was declared earlier and is never called.
     """
-    _check_may_write(principal, "update")
-    url = checked_url(body.get("url"))
+    _check_may_write(principal, "modify")
+    changes: dict[str, Any] = {"rests_until": None}
+    background = checked_background(body.get("background"), trigger_name)
+    if background is not None:
+        changes["background"] = background
+    if background is None or body.get("url") is not None:
+        changes["url"] = checked_url(body.get("url"))
     check_is_called(class_name, trigger_name)
-    # The URL isn't cached, so the version of the class needn't change.
+    # What changes here isn't cached, so the version of the class needn't change.
     with maintenance.writing():
         hooks = Hook.objects.filter(class_name=class_name, trigger_name=trigger_name)
-        if not hooks.update(url=url, rests_until=None):
+        if not hooks.update(**changes):
             raise _no_trigger(class_name)
-    return _wire(Hook(class_name=class_name, trigger_name=trigger_name, url=url))
+        return _wire(hooks.get())
+
+
+def set_background(hook_ids: Collection[int], background: bool) -> int:
+    """Let only a worker deliver these webhooks, or the requests too; return how many were changed.
+
+    Skips those that aren't of ``after…`` triggers.
+    """
+    with maintenance.writing():
+        hooks = Hook.objects.filter(pk__in=hook_ids, trigger_name__in=AFTERWARDS)
+        return hooks.exclude(background=background).update(background=background)
 
 
 @maintenance.reported_first
 def delete_function(principal: Principal, name: str) -> None:
-    """Remove the webhook of a function. A missing webhook isn't an error, as in Parse."""
-    _check_may_write(principal, "delete")
+    """Remove the webhook of a function. A missing webhook isn't an error."""
+    _check_may_write(principal, "modify")
     with maintenance.writing():
         Hook.objects.filter(function_name=name).delete()
 
@@ -139,7 +157,7 @@ def delete_trigger(principal: Principal, class_name: Subject, trigger_name: str)
 
     Its pending deliveries are never sent.
     """
-    _check_may_write(principal, "delete")
+    _check_may_write(principal, "modify")
     hooks = Hook.objects.filter(class_name=class_name, trigger_name=trigger_name)
     _change(class_name, hooks.delete)
 
@@ -158,11 +176,14 @@ def _place(hook: Hook) -> dict[str, str | None]:
 
 def _wire(hook: Hook) -> JsonObject:
     if hook.function_name is None:
-        return {
+        of_trigger: JsonObject = {
             "className": hook.class_name,
             "triggerName": hook.trigger_name,
             "url": hook.url,
         }
+        if hook.background:
+            of_trigger["background"] = True
+        return of_trigger
     wire: JsonObject = {"functionName": hook.function_name, "url": hook.url}
     if hook.function_name in registry.functions:
         wire["shadowed"] = True  # a later version of the deployment brings it in Python
@@ -182,7 +203,7 @@ def _check_may_read(principal: Principal) -> None:
         raise MasterKeyRequired
 
 
-def _check_may_write(principal: Principal, action: Literal["create", "update", "delete"]) -> None:
+def _check_may_write(principal: Principal, action: Literal["create", "modify"]) -> None:
     _check_may_read(principal)
     if not principal.may_write_as_master:
-        raise OperationForbidden(f"read-only masterKey isn't allowed to {action} a webhook.")
+        raise OperationForbidden(f"read-only masterKey isn't allowed to {action} a hook.")

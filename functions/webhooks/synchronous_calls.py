@@ -11,36 +11,40 @@ from typing import Any, Final
 
 import msgspec
 
-from backend.kernel.errors import ScriptFailed, ServiceError
+from backend.kernel.errors import ScriptFailed
 from backend.kernel.json_types import Json, Wire
 from backend.kernel.outgoing import Unreachable
 from backend.logs.setup import get_logger
 from functions.runtime.parameters import Parameters
-from functions.runtime.registry import Function, is_name
+from functions.runtime.registry import Function
 from functions.runtime.request import FindRequest, FunctionRequest
 from functions.runtime.requirements import requirements
 from functions.runtime.runner import run
-from functions.runtime.values import decode
-from functions.webhooks import client, payload, signatures
+from functions.runtime.values import NO_RESULT, NoResult, decode
+from functions.webhooks import client, payload, request_time, signatures
 from functions.webhooks.models import Hook
+from functions.webhooks.names import is_hook_name
 from functions.webhooks.responses import BadAnswer, Refusal, success_of
 from objects.triggers import CONFIG, Occasion
 
 log = get_logger("webhooks")
 
+# What a response to beforeFind may replace of the query, as parameters of a search.
+_OPTIONS: Final = ("limit", "skip", "order", "keys", "excludeKeys", "include")
 _NO_REQUIREMENTS: Final = requirements()
 
 
 def function(name: str) -> Function | None:
     """Return the function that a webhook implements, or None."""
-    url = _url(function_name=name) if is_name(name) else None
+    url = _url(function_name=name) if is_hook_name(name) else None
     if url is None:
         return None
 
     def body(request: FunctionRequest) -> Any:
-        return decode(_call(f"function {name}", url, payload.of_function(request)))
+        result = _call(f"function {name}", url, payload.of_function(request))
+        return result if result is NO_RESULT else decode(result)
 
-    return Function(name, body, Parameters({}), _NO_REQUIREMENTS, "", False, 0)
+    return Function(name, body, Parameters({}), _NO_REQUIREMENTS, "", False, 0, is_webhook=True)
 
 
 def trigger(hook_id: int, trigger_name: str, occasion: Occasion) -> None:
@@ -60,27 +64,22 @@ def _url(**which: object) -> str | None:
     return Hook.objects.filter(**which).order_by().values_list("url", flat=True).first()
 
 
-def _call(what: str, url: str, message: Wire) -> Json:
+def _call(what: str, url: str, message: Wire) -> Json | NoResult:
     try:
         key, body = signatures.new_key(), msgspec.json.encode(message)
-        return success_of(client.post(url, body, signatures.headers(key, body)))
+        with request_time.counted() as seconds:
+            return success_of(client.post(url, body, signatures.headers(key, body), seconds))
     except Refusal as refusal:
-        raise _as_error(refusal) from None
+        raise refusal.error() from None
     except (Unreachable, BadAnswer) as error:
         log.warning("webhook failed", what=what, reason=str(error))
         raise ScriptFailed(f"The webhook for the {what} failed: {error}.") from None
 
 
-def _as_error(refusal: Refusal) -> ServiceError:
-    return ServiceError(
-        refusal.message, code=refusal.code, status=404 if refusal.code == 101 else 400
-    )
-
-
 # -- Answers to triggers --------------------------------------------------------------------------
 
 
-def _apply(answer: Json, occasion: Occasion) -> None:
+def _apply(answer: Json | NoResult, occasion: Occasion) -> None:
     """Apply the response to the occasion, as far as its event allows."""
     if occasion.event == "before_save":
         if isinstance(answer, dict):
@@ -115,9 +114,12 @@ def _object(item: Json) -> dict[str, Json]:
 
 
 def _narrow(answer: dict[str, Json], occasion: Occasion) -> None:
-    where = answer.get("where")
-    if not isinstance(where, dict):
-        return
+    """Join the conditions of a response to the query, and replace its other options."""
     request = FindRequest(occasion)
-    request.query.where(where)
+    where = answer.get("where")
+    if isinstance(where, dict) and where:
+        request.query.where(where)
+    for name in _OPTIONS:
+        if answer.get(name) is not None:
+            request.query.set_option(name, answer[name])
     request.write_back()

@@ -84,7 +84,7 @@ def find(
 def _find(principal: Principal, class_name: ClassName, options: FindOptions, also: Query) -> Found:
     table = _table_for_reading(principal, class_name)
     if table is None:
-        return Found([], 0 if options.count else None)
+        return _find_nothing(principal, class_name, options)
     redirected = None
     if options.redirect_key is not None:
         target = table.schema.fields.get(options.redirect_key)
@@ -104,7 +104,7 @@ def _find(principal: Principal, class_name: ClassName, options: FindOptions, als
     options, preset = triggers.before_find(principal, table.class_name, options)
     if preset is not None:
         count = len(preset) if options.count else None
-        return Found(_after_find(principal, table, preset), count, redirected)
+        return Found(_after_find(principal, table, preset, options), count, redirected)
     count = None
     if options.count:
         count = _count(principal, table, all_of(options.where, also))
@@ -123,7 +123,8 @@ def _find(principal: Principal, class_name: ClassName, options: FindOptions, als
         with_score=options.score,
         memory=memory,
     )
-    results = _after_find(principal, table, _shaped(principal, table, records, options, memory))
+    shaped = _shaped(principal, table, records, options, memory)
+    results = _after_find(principal, table, shaped, options)
     return Found(results, count, redirected)
 
 
@@ -164,17 +165,27 @@ def _without_names(plan: Json) -> Json:
     return {name: _without_names(value) for name, value in plan.items() if name in _PUBLIC}
 
 
+def _find_nothing(principal: Principal, class_name: ClassName, options: FindOptions) -> Found:
+    """Find in a class that isn't there. Its triggers are called as for an empty one."""
+    options, preset = triggers.before_find(principal, class_name, options)
+    results = preset or []
+    if triggers.has(class_name, "after_find"):
+        results = triggers.after_find(principal, class_name, results, options)
+    return Found(results, len(results) if options.count else None)
+
+
 def _after_find(
     principal: Principal,
     table: ClassTable,
     results: list[Record] | list[Wire],
+    options: FindOptions,
     *,
     is_get: bool = False,
 ) -> list[Record] | list[Wire]:
     if not triggers.has(table.class_name, "after_find"):
         return results
     objects = [wire_object(item) for item in results]
-    return triggers.after_find(principal, table.class_name, objects, is_get=is_get)
+    return triggers.after_find(principal, table.class_name, objects, options, is_get=is_get)
 
 
 _BY_AGE = (OrderKey((CREATED_AT,)),)
@@ -202,9 +213,12 @@ def _get(
 ) -> Record | Wire:
     table = _table_for_reading(principal, class_name)
     if table is None:
+        triggers.before_find(principal, class_name, options, is_get=True, object_id=object_id)
         raise ObjectNotFound
     condition = readable(principal, table, "get")
-    options, preset = triggers.before_find(principal, table.class_name, options, is_get=True)
+    options, preset = triggers.before_find(
+        principal, table.class_name, options, is_get=True, object_id=object_id
+    )
     results: list[Record] | list[Wire] = preset or []
     if preset is None and is_object_id(object_id):
         where = all_of(options.where, condition)
@@ -213,7 +227,7 @@ def _get(
         if record is not None:
             results = _shaped(principal, table, [record], options, memory)
     if results:
-        results = _after_find(principal, table, results, is_get=True)
+        results = _after_find(principal, table, results, options, is_get=True)
     if not results:
         raise ObjectNotFound
     return results[0]

@@ -211,7 +211,20 @@ def _write(
         class_name=class_name,
         sets_times=attempt.principal.is_maintenance,
     )
-    return Write(write.operations, write.acl, creating, attempt.server_changes, write.times)
+    changes_shown = _shown_changes(attempt.server_changes)
+    return Write(write.operations, write.acl, creating, changes_shown, write.times)
+
+
+def _shown_changes(changes: Wire) -> Wire:
+    """Return the changes that are values or deletions.
+
+    The response shows what other operators of a trigger have made of a field, as for the client's.
+    """
+    return {
+        name: value
+        for name, value in changes.items()
+        if not isinstance(value, dict) or value.get("__op", "Delete") == "Delete"
+    }
 
 
 def delete(principal: Principal, class_name: ClassName, object_id: ObjectId) -> None:

@@ -108,22 +108,29 @@ def _fetch(
     principal: Principal, class_name: ClassName, ids: set[str], memory: ResultMemory
 ) -> Mapping[str, _Target]:
     """Return the objects with these ids that the caller may see, ready to be sent."""
+    has_triggers = triggers.has(class_name, "before_find", "after_find")
     table = registry.find(class_name)
     if table is None:
         return {}
     try:
         condition = readable(principal, table, "get")
-        condition = all_of(condition, triggers.narrowing(principal, class_name))
     except (Timeout, ServiceUnavailable):
         raise
     except ServiceError:
         # To a caller without rights on the class its objects are just not there.
         return {}
+    query, is_get = None, len(ids) == 1
+    if has_triggers:
+        query = triggers.of_pointers(ids)
+        narrowing = triggers.including(principal, class_name, query, is_get=is_get)
+        if narrowing is None:
+            return {}
+        condition = all_of(condition, narrowing)
     records = reads.by_ids(table, ids, condition, Scope(principal), memory)
     sizes: dict[Json, int] = {record.object_id: record.size for record in records}
     objects = visible(principal, table, decoded(records, memory))
-    if triggers.has(class_name, "after_find"):
-        objects = triggers.after_find(principal, class_name, objects)
+    if query is not None:
+        objects = triggers.after_find(principal, class_name, objects, query, is_get=is_get)
     return {
         str(obj.get("objectId")): _Target(
             {"__type": "Object", "className": class_name, **obj}, sizes.get(obj.get("objectId"), 0)

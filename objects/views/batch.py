@@ -9,7 +9,7 @@ done and the answer is the first error.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
 from itertools import groupby
@@ -26,7 +26,7 @@ from backend.http.exceptions import as_service_error
 from backend.http.idempotency import Keeping
 from backend.http.rate_limits import enter_items, enter_together
 from backend.http.renderers import Answer
-from backend.http.views import METHODS, ServiceView
+from backend.http.views import METHODS, ServiceView, check_context
 from backend.kernel.errors import (
     InvalidJSON,
     OperationForbidden,
@@ -34,6 +34,7 @@ from backend.kernel.errors import (
     TransactionConflict,
     UnderMaintenance,
 )
+from backend.kernel.request_context import current, take_refusal
 from backend.kernel.texts.shown import shown
 from backend.limits import Request, rules_for
 from backend.openapi import answer, describes, ref
@@ -75,6 +76,7 @@ class BatchView(ServiceView):
     """Run the requests of a batch."""
 
     tag = "Batch"
+    gives_refusals = False  # its items do
 
     def keeping_of(self, call: Call, **kwargs: str) -> Keeping:
         # What only reads is never kept: clients who may write nothing must not fill the table.
@@ -144,7 +146,13 @@ class _Item:
             raise self.refusal
         # Every run gets a body of its own: a repeated transaction begins from the same one.
         call = replace(self.call, body=dict(self.call.body))
-        return {"success": self._view.answer(call, **self._names).body}
+        take_refusal()  # of an earlier request of the batch, which has failed otherwise
+        with _context(call.body.pop("_context", None)):
+            body = self._view.answer(call, **self._names).body
+        refusal = take_refusal()
+        if refusal is not None:
+            raise refusal
+        return {"success": body}
 
     def failed(self, error: Exception) -> dict[str, Any]:
         """The answer for this item when it has failed."""
@@ -166,11 +174,28 @@ class _Item:
     @property
     def creates_in(self) -> str | None:
         """The class in which this request creates an object; None if it does something else."""
-        if self.refusal is not None:
+        if self.refusal is not None or "_context" in self.call.body:
             return None
         if type(self._view) is ObjectsView and self.call.method == "POST":
             return self._names["class_name"]
         return None
+
+
+@contextmanager
+def _context(value: object) -> Iterator[None]:
+    """Let a request of a batch have a context of its own; None is that of the batch.
+
+    Raises ``InvalidJSON`` for anything but an object.
+    """
+    if value is None:
+        yield
+        return
+    now = current()
+    outer, now.context = now.context, check_context(value)
+    try:
+        yield
+    finally:
+        now.context = outer
 
 
 def _groups(items: list[_Item]) -> Iterator[list[_Item]]:

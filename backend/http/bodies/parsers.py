@@ -23,6 +23,7 @@ _FORM = "application/x-www-form-urlencoded"
 _MEDIA_TYPES = frozenset({"", "application/json", "text/plain", _FORM})
 _MAX_PARAMETERS = 100
 _LISTS = frozenset({"keys", "excludeKeys", "include", "order"})
+_MAX_FORM_SIZE = 100 * 1024  # bytes, as with Parse Server
 _BODY = "request body"  # as errors call it
 _LONGEST_LENGTH = 18  # digits of a Content-Length
 _LARGE = 64 * 1024
@@ -32,6 +33,8 @@ _decode = msgspec.json.Decoder().decode
 
 def read_body(request: HttpRequest) -> JsonObject:
     """The JSON object in the body, ``{}`` for an empty body. The fields of a form are strings.
+
+    A form is an object whose values are texts, unless it is JSON under the media type of a form.
 
     Raises ``ObjectTooLarge``, ``CommandUnavailable`` (415) for another media type or a content
     coding, ``InvalidJSON`` for anything that isn't a JSON object in UTF-8. Nothing is decoded
@@ -50,16 +53,18 @@ def read_body(request: HttpRequest) -> JsonObject:
         )
     check_coding(meta)
     limits.check_may_decode(meta, raw)
-    if kind == _FORM and raw.lstrip()[:1] not in (b"{", b"["):
+    if kind == _FORM and not raw.lstrip().startswith((b"{", b"[", b'"')) and b"=" in raw:
         return _form_fields(raw)
     return decode_object(raw)
 
 
 def _form_fields(raw: bytes) -> JsonObject:
     """The fields of a form; of a repeated one all values. Raises ``InvalidJSON``."""
+    if len(raw) > _MAX_FORM_SIZE:
+        raise too_large(_MAX_FORM_SIZE)
     try:
         pairs = parse_qsl(
-            raw.decode("ascii"),
+            raw.decode(),
             keep_blank_values=True,
             strict_parsing=True,
             errors="strict",
@@ -198,6 +203,10 @@ def _decoded(value: Any) -> Any:
 
 def query_parameters(text: str) -> dict[str, str]:
     """As ``read_query``, from the text after the question mark."""
+    return _pairs(text, "query string")
+
+
+def _pairs(text: str, place: str) -> dict[str, str]:
     try:
         pairs = parse_qsl(
             text,
@@ -207,9 +216,9 @@ def query_parameters(text: str) -> dict[str, str]:
             max_num_fields=_MAX_PARAMETERS,
         )
     except UnicodeDecodeError:
-        raise InvalidJSON("The query string is not UTF-8.") from None
+        raise InvalidJSON(f"The {place} is not UTF-8.") from None
     except ValueError:
-        raise InvalidJSON("The query string has too many parameters.") from None
+        raise InvalidJSON(f"The {place} has too many parameters.") from None
     params = dict(pairs)
     if len(params) < len(pairs):
         for name in _LISTS & params.keys():

@@ -45,6 +45,7 @@ class ApiEdge:
             # REST finds it out where it counts requests.
             current().address = client_address(request.META)
             return _refused(request) or self._get_response(request)
+        _merge_slashes(request)
         # Only browsers say where a page comes from, and only they look at the CORS headers.
         if "HTTP_ORIGIN" in request.META:
             return cast(HttpResponseBase, self._to_browser(request))
@@ -79,6 +80,16 @@ class RestFirst:
         )
         request.close()
         return [response.content] if isinstance(response, HttpResponse) else response
+
+
+def _merge_slashes(request: HttpRequest) -> None:
+    """Replace two slashes after the mount path by one: ``Parse.Hooks`` requests ``//hooks/…``.
+
+    Here, before anything reads the path, so that rate limits see the path of the route.
+    """
+    mount = service_settings.MOUNT_PATH
+    if request.path_info.startswith("//", len(mount)):
+        request.path_info = mount + request.path_info[len(mount) + 1 :]
 
 
 def _answer(request: HttpRequest) -> HttpResponse:

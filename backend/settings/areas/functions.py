@@ -72,6 +72,16 @@ class Functions(Area):
     )
     # A transaction waits meanwhile, and the database doesn't wait longer than a minute for it.
     WEBHOOK_TIMEOUT = whole(10, "time that a webhook may take", least=1, most=25, unit="s")
+    WEBHOOK_REQUEST_TIMEOUT = whole(
+        60, "time that all webhooks of one request may take", least=1, most=600, unit="s"
+    )
+    WEBHOOK_AFTER_TIMEOUT = whole(
+        5,
+        "time that the `after…` webhooks of one request may take before its response; a worker"
+        " delivers the rest",
+        most=25,
+        unit="s",
+    )
     WEBHOOK_ALLOW_PRIVATE = networks(
         "your private networks that webhooks may be sent to, also by http: `10.0.0.0/8,127.0.0.1`"
     )

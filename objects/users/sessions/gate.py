@@ -271,5 +271,9 @@ def _check_may_write(principal: Principal) -> None:
 
 def _occasion(event: Event, principal: Principal, user_id: str) -> Occasion:
     # The trigger's user is the one who signs in, even if the request carries another session.
-    caller = principal if principal.is_master else Principal(principal.authority, user_id=user_id)
+    caller = principal
+    if not principal.is_master:
+        caller = Principal(
+            principal.authority, user_id=user_id, installation_id=principal.installation_id
+        )
     return Occasion(event, USER, caller, object=account_of(user_id))

@@ -116,12 +116,10 @@ def test_an_error_may_have_a_code(
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        ({"raw": b""}, 'its answer has no "success" and no "error"'),
-        ({"raw": b"<html>"}, 'its answer has no "success" and no "error"'),
-        ({"raw": b"[" * 100_000}, 'its answer has no "success" and no "error"'),
-        ({"raw": b"\xff\xfe"}, 'its answer has no "success" and no "error"'),
-        ({"body": {}}, 'its answer has no "success" and no "error"'),
-        ({"body": [1]}, 'its answer has no "success" and no "error"'),
+        ({"raw": b"<html>"}, "its answer is not JSON"),
+        ({"raw": b"[" * 100_000}, "its answer is not JSON"),
+        ({"raw": b"\xff\xfe"}, "its answer is not JSON"),
+        ({"raw": b"", "status": 500}, "it answered with status 500"),
         ({"body": {"success": 1}, "status": 500}, "it answered with status 500"),
         ({"body": {"success": 1}, "status": 302}, "it answered with status 302"),
     ],
@@ -134,6 +132,28 @@ def test_an_answer_that_is_none_is_141_and_names_the_function(
     reply = master.post("/functions/greet")
     assert reply.error == (400, 141)
     assert reply.json["error"] == f"The webhook for the function greet failed: {reason}."
+
+
+@pytest.mark.parametrize("raw", [b"", b" \n", b"{}", b"[1]", b"null", b'{"error": null}'])
+def test_an_answer_without_success_and_error_is_a_success_without_a_result(
+    master: Api, receiver: Receiver, raw: bytes
+) -> None:
+    declare(master, receiver.on("/greet", raw=raw))
+    reply = master.post("/functions/greet")
+    assert (reply.status, reply.json) == (200, {})
+
+
+def test_a_result_of_null_is_one(master: Api, receiver: Receiver) -> None:
+    declare(master, receiver.on("/greet", {"success": None}))
+    assert master.post("/functions/greet").json == {"result": None}
+
+
+def test_parameters_of_the_query_string_are_texts_and_go_before_others(
+    master: Api, receiver: Receiver
+) -> None:
+    declare(master, receiver.on("/greet", lambda item: {"success": item.json["params"]}))
+    reply = master.post("/functions/greet?option=1&other=2", {"foo": "bar", "other": 1})
+    assert reply.json == {"result": {"foo": "bar", "option": "1", "other": "2"}}
 
 
 def test_redirects_are_not_followed(master: Api, receiver: Receiver) -> None:

@@ -229,7 +229,8 @@ def test_before_login_may_refuse(master: Api, receiver: Receiver) -> None:
     assert reply.json == {"code": 141, "error": "come back later"}
     (body,) = (item.json for item in receiver.received)
     assert body["triggerName"] == "beforeLogin"
-    assert body["object"]["objectId"] == body["user"]["objectId"] == ann.user_id
+    assert body["object"]["objectId"] == ann.user_id
+    assert "user" not in body  # nobody is logged in yet
     assert "sessionToken" not in body["object"]
     master.delete("/hooks/triggers/_User/beforeLogin")
     assert log_in("ann").status == 200
@@ -267,3 +268,27 @@ def test_parameters_of_the_app_are_looked_at_before_they_are_saved(
     declare(master, "@Config", "beforeSave", receiver.on("/", answer))
     assert master.put("/config", {"params": {"rate": 2, "name": "x"}}).status == 200
     assert client.get("/config").json["params"] == {"rate": 4, "name": "x"}
+
+
+# -- Included objects -----------------------------------------------------------------------------
+
+
+def pointer(class_name: str, object_id: str) -> dict[str, str]:
+    return {"__type": "Pointer", "className": class_name, "objectId": object_id}
+
+
+def test_before_find_is_called_for_included_objects(master: Api, receiver: Receiver) -> None:
+    first, second = master.make("Player", name="ann"), master.make("Player", name="bob")
+    one = master.make("Game", player=pointer("Player", first))
+    both = master.make("Game", players=[pointer("Player", first), pointer("Player", second)])
+    declare(master, "Player", "beforeFind", receiver.on("/", raw=b""))
+    master.get(f"/classes/Game/{one}")
+    assert receiver.received == []
+    found = master.get(f"/classes/Game/{one}", include="player").json
+    assert found["player"]["name"] == "ann"
+    found = master.get(f"/classes/Game/{both}", include="players").json
+    assert [player["name"] for player in found["players"]] == ["ann", "bob"]
+    single, several = (item.json for item in receiver.received)
+    assert single["query"]["where"] == {"objectId": first}
+    assert several["query"]["where"] == {"objectId": {"$in": sorted([first, second])}}
+    assert (single["isGet"], several["isGet"]) == (True, False)
