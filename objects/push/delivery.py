@@ -40,6 +40,7 @@ LEASE: Final = timedelta(seconds=120)
 """Longer than a chunk takes (``adapters.http2.CHUNK_WAIT``) and its outcomes to be recorded."""
 TURN: Final = 15.0
 """Seconds after which a task lets other tasks go first."""
+_LONGEST_TYPE: Final = 32
 _MOST: Final = 200  # pushes that one sweep starts
 _STATES: Final = {
     Result.SENT: PushTarget.State.SENT,
@@ -235,16 +236,16 @@ def _add(push: Push, group: _Group, count: int) -> None:
     else:
         push.failed += count
     prefix = "sent" if is_sent else "failed"
-    _count(push, f"{prefix}PerType", group.device_type, count)
+    # The name of a device's type is a client's, and becomes a key of an object.
+    plain = group.device_type.replace("-", "").isalnum() and len(group.device_type) <= _LONGEST_TYPE
+    _count(push, f"{prefix}PerType", group.device_type if plain else "other", count)
     if group.utc_offset is not None:
         _count(push, f"{prefix}PerUTCOffset", local_times.hours(group.utc_offset), count)
 
 
 def _count(push: Push, name: str, key: str, count: int) -> None:
-    # The name of a device's type is a client's, and becomes a key of an object.
-    safe = key if key.replace("-", "").replace(".", "").isalnum() else "other"
     counts = push.totals.setdefault(name, {})
-    counts[safe[:32]] = counts.get(safe[:32], 0) + count
+    counts[key] = counts.get(key, 0) + count
 
 
 def _report(push_id: str, targets: Sequence[PushTarget], outcomes: Sequence[Outcome]) -> None:

@@ -38,6 +38,7 @@ _NOT_IN_DATA: Final = frozenset(
 _LONGEST_TTL: Final = 28 * 86_400  # seconds
 _LONGEST_TOKEN: Final = 4096
 _PROJECT: Final = re.compile(r"[a-z0-9][a-z0-9:.-]{0,62}")
+_ACCESS: Final = re.compile(r"[\x21-\x7e]{1,4096}")
 _CODE: Final = re.compile(r"[A-Z_]{1,64}")
 _LATER: Final = frozenset({429, 500, 502, 503, 504})
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -114,7 +115,7 @@ class FcmAdapter:
             response = await self._client.post(account.token_uri, form, headers)
             values = response.json()
             token, seconds = values.get("access_token"), values.get("expires_in")
-            if response.status != 200 or not isinstance(token, str) or not token.isascii():
+            if not (response.status == 200 and isinstance(token, str) and _ACCESS.fullmatch(token)):
                 raise NoResponse(f"no access token (status {response.status})")
             if not isinstance(seconds, int | float) or isinstance(seconds, bool):
                 seconds = 300
