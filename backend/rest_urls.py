@@ -46,6 +46,7 @@ from objects.views.pages.views import (
     ResetPasswordPage,
     VerifyEmailPage,
 )
+from objects.views.push import PushAudiencesView, PushAudienceView, PushView
 from objects.views.schemas import PurgeView, SchemasView, SchemaView
 from objects.views.users import (
     ChallengeView,
@@ -88,6 +89,9 @@ urlpatterns = [
     path("roles", ObjectsView.as_view(), {"class_name": "_Role"}),
     path("installations/<str:object_id>", ObjectView.as_view(), {"class_name": "_Installation"}),
     path("installations", InstallationsView.as_view(), {"class_name": "_Installation"}),
+    path("push", PushView.as_view()),
+    path("push_audiences/<str:object_id>", PushAudienceView.as_view()),
+    path("push_audiences", PushAudiencesView.as_view()),
     path("files/<str:app_id>/metadata/<str:name>", FileMetadataView.as_view()),
     path("files/<str:app_id>/<str:name>", StoredFileView.as_view()),
     path("files/<str:name>", FileView.as_view()),

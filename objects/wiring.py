@@ -25,7 +25,7 @@ from objects.users.sessions import tokens
 def wire(config: AppConfig) -> None:
     """Connect everything. ``ObjectsConfig.ready`` calls it once."""
     # Tasks are sent by their names (``backend.tasks.registered``).
-    for tasks in ("files", "learned", "users.email"):
+    for tasks in ("files", "learned", "push", "users.email"):
         import_module(f"objects.{tasks}.tasks")
     # Every connection to PostgreSQL refuses text that PostgreSQL would read differently.
     connection_created.connect(guard_connection)

@@ -22,6 +22,7 @@ from backend.settings.areas.limits import Limits
 from backend.settings.areas.mail import Mail
 from backend.settings.areas.passkeys import Passkeys
 from backend.settings.areas.processes import Database
+from backend.settings.areas.push import Push
 from backend.settings.areas.sign_in import SignIn
 from backend.settings.areas.sockets import Sockets
 from backend.settings.areas.users import Users
@@ -40,6 +41,7 @@ class ServiceSettings(
     Passkeys,
     Users,
     Mail,
+    Push,
     SignIn,
     Files,
     Sockets,

@@ -20,6 +20,8 @@ _EVERY: Final[dict[str, tuple[str, float]]] = {
     "remove-expired": ("objects.remove_expired", 3600.0),
     "deliver-webhooks": ("functions.deliver_due", 30.0),
     "forget-webhooks": ("functions.forget_old_deliveries", 3600.0),
+    "send-due-pushes": ("objects.send_due_pushes", 10.0),
+    "forget-pushes": ("objects.forget_old_pushes", 3600.0),
     "learn-indexes": ("objects.learn_indexes", 15.0),
     "follow-chains": ("chain.dispatch", 1.0),
     "finalize-chains": ("chain.finalize_all", 10.0),

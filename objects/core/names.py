@@ -46,6 +46,8 @@ USER: Final = ClassName(Subject("_User"))
 SESSION: Final = ClassName(Subject("_Session"))
 ROLE: Final = ClassName(Subject("_Role"))
 INSTALLATION: Final = ClassName(Subject("_Installation"))
+PUSH_STATUS: Final = ClassName(Subject("_PushStatus"))
+AUDIENCE: Final = ClassName(Subject("_Audience"))
 
 OBJECT_ID: Final = FieldName("objectId")
 CREATED_AT: Final = FieldName("createdAt")

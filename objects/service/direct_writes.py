@@ -1,11 +1,12 @@
 """Plain writes: what a class's schema and permissions make of a parsed write, and its statement.
 
-No rules and no triggers are called here, and nothing is attempted twice.
+No rules and no triggers are called here. ``update_matching`` is repeated if the class has changed;
+nothing else is attempted twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from django.db import transaction
@@ -26,6 +27,7 @@ from objects.core.schema.definition import (
     with_defaults,
 )
 from objects.core.update.operations import Write, apply, echo, fit
+from objects.core.update.parser import parse_write
 from objects.definitions import registry
 from objects.service.class_growth import (
     add_fields,
@@ -33,6 +35,7 @@ from objects.service.class_growth import (
     create_class,
     owned_fields,
 )
+from objects.service.stale_definitions import with_current_classes
 from objects.sql.tables import ClassTable
 from objects.storage import writes
 
@@ -208,6 +211,32 @@ def update(
             table, fitted = add_fields(principal, class_name, write, trusted)
             return _change(principal, table, object_id, fitted, condition)
     return _change(principal, table, object_id, fitted, condition)
+
+
+def update_matching(
+    principal: Principal,
+    class_name: ClassName,
+    object_id: ObjectId,
+    body: Mapping[str, Json],
+    where: Query,
+) -> Updated:
+    """Change an object if it satisfies a condition, without its class's rules and triggers.
+
+    Raises ``ObjectNotFound`` if it doesn't satisfy it, and what ``service.update`` raises.
+    """
+    write = parse_write(dict(body), creating=False)
+
+    def attempt() -> Updated:
+        table = table_for_writing(principal, class_name, object_id)
+        condition = all_of(writable(principal, table, "update", object_id), where)
+        fitted, new_fields = _fitted(table, write)
+        if new_fields:
+            with transaction.atomic():
+                table, fitted = add_fields(principal, class_name, write, _NO_FIELDS)
+                return _change(principal, table, object_id, fitted, condition)
+        return _change(principal, table, object_id, fitted, condition)
+
+    return with_current_classes(attempt)
 
 
 def _change(

@@ -1,0 +1,241 @@
+"""The adapter ``fcm``: Firebase Cloud Messaging, HTTP v1, with a service account (OAuth 2)."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from time import time
+from typing import Any, Final
+from urllib.parse import quote, urlencode, urlsplit
+
+import jwt
+import msgspec
+
+from backend.kernel.json_types import Wire
+from backend.settings.conf import service_settings
+from objects.push.adapters import apple, tokens
+from objects.push.adapters.base import (
+    SENT,
+    BadMessage,
+    Message,
+    Outcome,
+    failed,
+    gone,
+    later,
+)
+from objects.push.adapters.http2 import Http2Client, NoResponse, Response, each
+
+_SCOPE: Final = "https://www.googleapis.com/auth/firebase.messaging"
+_GRANT: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+_APPLE: Final = frozenset({"ios", "osx", "tvos", "watchos"})
+_NOT_IN_DATA: Final = frozenset(
+    {"badge", "content-available", "mutable-content", "priority", "expiration_time"}
+)
+_LONGEST_TTL: Final = 28 * 86_400  # seconds
+_LONGEST_TOKEN: Final = 4096
+_PROJECT: Final = re.compile(r"[a-z0-9][a-z0-9:.-]{0,62}")
+_ACCESS: Final = re.compile(r"[\x21-\x7e]{1,4096}")
+_CODE: Final = re.compile(r"[A-Z_]{1,64}")
+_LATER: Final = frozenset({429, 500, 502, 503, 504})
+_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceAccount:
+    """What is needed of the JSON that Firebase gives."""
+
+    project_id: str
+    client_email: str
+    private_key: str
+    token_uri: str
+
+    @property
+    def cache_key(self) -> str:
+        text = repr((self.client_email, self.private_key, self.token_uri))
+        return f"fcm {sha256(text.encode()).hexdigest()}"
+
+
+class FcmAdapter:
+    """Sends to ``FCM_URL``, one request for each message."""
+
+    def __init__(self) -> None:
+        self._client: Http2Client | None = None
+        self._token_lock = asyncio.Lock()
+
+    async def send(self, messages: Sequence[Message]) -> list[Outcome]:
+        outcomes: list[Outcome] = await each(
+            messages, self._send, later("FCM didn't respond in time")
+        )
+        return outcomes
+
+    async def close(self) -> None:
+        if self._client is not None:
+            await self._client.close()
+
+    async def _send(self, message: Message) -> Outcome:
+        if len(message.device_token) > _LONGEST_TOKEN:
+            return failed("the device token isn't one of FCM")
+        try:
+            body = msgspec.json.encode({"message": fcm_message(message)})
+            account = service_account()
+            if self._client is None:
+                self._client = Http2Client()
+            token = await self._access_token(account)
+            response = await self._post(account, body, token)
+            if response.status == 401:
+                tokens.forget(account.cache_key, token)
+                response = await self._post(account, body, await self._access_token(account))
+        except BadMessage as error:
+            return failed(str(error))
+        except NoResponse as error:
+            return later(f"FCM: {error}")
+        except (ValueError, TypeError):
+            return later("the service account for FCM can't be used")
+        return _outcome(response)
+
+    async def _post(self, account: ServiceAccount, body: bytes, token: str) -> Response:
+        assert self._client is not None
+        project = quote(account.project_id, safe="")
+        url = f"{service_settings.FCM_URL}/v1/projects/{project}/messages:send"
+        headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
+        return await self._client.post(url, body, headers)
+
+    async def _access_token(self, account: ServiceAccount) -> str:
+        assert self._client is not None
+        async with self._token_lock:
+            token = tokens.cached(account.cache_key)
+            if token is not None:
+                return token
+            form = urlencode({"grant_type": _GRANT, "assertion": _assertion(account)}).encode()
+            headers = {"content-type": "application/x-www-form-urlencoded"}
+            response = await self._client.post(account.token_uri, form, headers)
+            values = response.json()
+            token, seconds = values.get("access_token"), values.get("expires_in")
+            if not (response.status == 200 and isinstance(token, str) and _ACCESS.fullmatch(token)):
+                raise NoResponse(f"no access token (status {response.status})")
+            if not isinstance(seconds, int | float) or isinstance(seconds, bool):
+                seconds = 300
+            tokens.store(account.cache_key, token, min(max(seconds - 60, 0), 3600))
+            return token
+
+
+def _assertion(account: ServiceAccount) -> str:
+    now = int(time())
+    claims = {
+        "iss": account.client_email,
+        "scope": _SCOPE,
+        "aud": account.token_uri,
+        "iat": now,
+        "exp": now + 3600,
+    }
+    try:
+        return jwt.encode(claims, account.private_key, algorithm="RS256")
+    except Exception:
+        # The text of the error may quote the key.
+        raise ValueError("no key for RS256") from None
+
+
+def service_account() -> ServiceAccount:
+    """Return the account of the settings. Raises ``ValueError``, without what it holds."""
+    try:
+        value = msgspec.json.decode(service_settings.FCM_SERVICE_ACCOUNT)
+        account = msgspec.convert(value, ServiceAccount)
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        raise ValueError("no service account") from None
+    parts = urlsplit(account.token_uri)
+    if parts.scheme != "https" and parts.hostname not in _LOOPBACK:
+        raise ValueError("token_uri isn't https")
+    if not _PROJECT.fullmatch(account.project_id):
+        raise ValueError("no project")
+    return account
+
+
+def fcm_message(message: Message) -> dict[str, Any]:
+    """Return the message as FCM takes it. Raises ``BadMessage``."""
+    raw = message.body.get("rawPayload")
+    if isinstance(raw, dict):
+        content: dict[str, Any] = dict(raw)
+    elif message.device_type in _APPLE:
+        content = {"apns": _apple(message)}
+    else:
+        content = {"android": _android(message)}
+    return {**content, "token": message.device_token}
+
+
+def _android(message: Message) -> Wire:
+    data = {key: value for key, value in message.data.items() if key not in _NOT_IN_DATA}
+    android: Wire = {
+        "priority": "high",
+        "data": {
+            # Parse's Android SDK shows each id once, also if it is sent again.
+            "push_id": message.push_id,
+            "time": _iso(message.sent_at),
+            "data": msgspec.json.encode(data).decode(),
+        },
+    }
+    notification = message.body.get("notification")
+    if isinstance(notification, dict):
+        android["notification"] = notification
+    if message.expires_at is not None:
+        seconds = min(max(0, int(message.expires_at - message.sent_at)), _LONGEST_TTL)
+        android["ttl"] = f"{seconds}s"
+    return android
+
+
+def _apple(message: Message) -> Wire:
+    extra = apple.headers(message)
+    headers: Wire = {
+        "apns-push-type": extra.push_type,
+        "apns-collapse-id": extra.collapse_id,
+    }
+    if extra.priority is not None:
+        headers["apns-priority"] = extra.priority
+    if extra.expiration is not None:
+        headers["apns-expiration"] = str(extra.expiration)
+    return {"headers": headers, "payload": apple.payload(message)}
+
+
+def _iso(seconds: float) -> str:
+    text = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")
+
+
+def _outcome(response: Response) -> Outcome:
+    if response.status == 200:
+        return SENT
+    code = _error_code(response)
+    shown = f"FCM: {response.status} {code}".rstrip()
+    if code == "UNREGISTERED":
+        return gone(shown)
+    if response.status in _LATER or response.status == 401 or code == "UNAVAILABLE":
+        return later(shown, response.retry_after)
+    return failed(shown)
+
+
+def _error_code(response: Response) -> str:
+    """Return FCM's code of an error, or the more general one of Google's services."""
+    error = response.json().get("error")
+    if not isinstance(error, dict):
+        return ""
+    details = error.get("details")
+    entries = details if isinstance(details, list) else []
+    codes = [entry.get("errorCode") for entry in entries if isinstance(entry, dict)]
+    for code in (*codes, error.get("status")):
+        if isinstance(code, str) and _CODE.fullmatch(code):
+            return code
+    return ""
+
+
+def fcm_problems() -> Iterator[str]:
+    """Yield what the adapter lacks."""
+    if not service_settings.FCM_SERVICE_ACCOUNT:
+        yield "FCM_SERVICE_ACCOUNT isn't set."
+        return
+    try:
+        _assertion(service_account())
+    except ValueError:
+        yield "FCM_SERVICE_ACCOUNT isn't the JSON of a service account, with its private key."

@@ -1,0 +1,303 @@
+"""Reliable delivery of pushes to their targets, by any number of workers.
+
+A worker claims a chunk of targets by moving their next attempts ahead in one transaction, sends
+them, and records each outcome. The claim is a lease: targets of a worker that was killed are due
+again when it ends. Those of its last chunk may have been sent, so they may be sent a second time;
+both carry the same identifiers, by which devices show them once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from random import uniform
+from time import monotonic, time
+from types import TracebackType
+from typing import Final, NamedTuple
+
+from django.db import transaction
+from django.db.models import F
+from django.db.models.functions import Now
+
+from backend.logs.setup import get_logger
+from objects.database import maintenance
+from objects.database.orm import orm_queries
+from objects.push import dead_tokens, local_times, statuses
+from objects.push.adapters import setup
+from objects.push.adapters.base import Adapter, Message, Outcome, Result, failed, later
+from objects.push.expansion import decode_request
+from objects.push.models import Push, PushTarget
+from objects.push.payloads import payload_for
+from objects.push.requests import PushRequest
+from objects.push.statuses import CHUNK
+
+PAUSES: Final = (5, 30, 120, 600, 1800)
+"""Seconds between attempts; a target has failed after ``ATTEMPTS``."""
+ATTEMPTS: Final = len(PAUSES) + 1
+LEASE: Final = timedelta(seconds=120)
+"""Longer than a chunk takes (``adapters.http2.CHUNK_WAIT``) and its outcomes to be recorded."""
+TURN: Final = 15.0
+"""Seconds after which a task lets other tasks go first."""
+_LONGEST_TYPE: Final = 32
+_MOST: Final = 200  # pushes that one sweep starts
+_STATES: Final = {
+    Result.SENT: PushTarget.State.SENT,
+    Result.FAILED: PushTarget.State.FAILED,
+    Result.GONE: PushTarget.State.GONE,
+}
+
+log = get_logger("push")
+
+
+def send(push_id: str) -> bool:
+    """Send targets that are due, for ``TURN`` seconds; return whether more may be due now.
+
+    Sends nothing in maintenance mode.
+    """
+    end = monotonic() + TURN
+    with orm_queries():
+        push = Push.objects.filter(pk=push_id).first()
+    if push is None or push.state == Push.State.ENDED:
+        statuses.publish(push_id)
+        return False
+    request = decode_request(push.request)
+    is_more = True
+    with Senders() as senders:
+        while is_more and monotonic() < end:
+            if maintenance.state() is not None:
+                return False
+            targets = _claim(push_id)
+            if targets:
+                _record(push, targets, senders.send(push_id, request, targets))
+                statuses.publish(push_id)
+            is_more = len(targets) == CHUNK
+    finish(push_id)
+    return is_more
+
+
+def _claim(push_id: str) -> list[PushTarget]:
+    """Claim targets that are due; locked ones are being claimed by another worker."""
+    with orm_queries(), transaction.atomic():
+        due = PushTarget.objects.filter(
+            push_id=push_id, state=PushTarget.State.PENDING, due_at__lte=Now()
+        )
+        free = due.select_for_update(skip_locked=True).order_by("due_at", "id")
+        ids = [*free.values_list("pk", flat=True)[:CHUNK]]
+        claimed = PushTarget.objects.filter(pk__in=ids)
+        claimed.update(attempts=F("attempts") + 1, due_at=Now() + LEASE)
+        return [*claimed.order_by("id")]
+
+
+# -- Sending --------------------------------------------------------------------------------------
+
+
+class Senders:
+    """The adapters of one task, with the event loop that they run in."""
+
+    def __init__(self) -> None:
+        self._runner = asyncio.Runner()
+        self._adapters: dict[str, Adapter] = {}
+
+    def __enter__(self) -> Senders:
+        self._runner.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            for adapter in self._adapters.values():
+                self._runner.run(adapter.close())
+        except Exception as problem:
+            # Connections that are broken already: the outcomes are recorded.
+            log.info("connections weren't closed", error=type(problem).__name__)
+        finally:
+            self._runner.__exit__(kind, error, trace)
+
+    def send(
+        self, push_id: str, request: PushRequest, targets: Sequence[PushTarget]
+    ) -> list[Outcome]:
+        """Send to targets by the adapters of their types and return the outcomes, in order."""
+        now = time()
+        outcomes: dict[int, Outcome] = {}
+        by_adapter: dict[str, list[PushTarget]] = defaultdict(list)
+        for target in targets:
+            name = setup.adapter_of(target.push_type)
+            if target.attempts > ATTEMPTS:
+                outcomes[target.pk] = failed("the last attempt wasn't finished")
+            elif target.expires_at is not None and target.expires_at.timestamp() <= now:
+                outcomes[target.pk] = failed("expired before it could be sent")
+            elif name is None:
+                outcomes[target.pk] = failed("no adapter for this type of device")
+            else:
+                by_adapter[name].append(target)
+        for name, group in by_adapter.items():
+            messages = [_message(push_id, request, target, now) for target in group]
+            for target, outcome in zip(group, self._send(name, messages), strict=True):
+                outcomes[target.pk] = outcome
+        return [outcomes[target.pk] for target in targets]
+
+    def _send(self, name: str, messages: Sequence[Message]) -> list[Outcome]:
+        if name not in self._adapters:
+            self._adapters[name] = setup.make(name)
+        try:
+            return self._runner.run(self._adapters[name].send(messages))
+        except Exception:
+            # An adapter's own error would otherwise be repeated by all workers without end.
+            log.exception("an adapter of pushes failed", adapter=name)
+            return [later("internal error")] * len(messages)
+
+
+def _message(push_id: str, request: PushRequest, target: PushTarget, now: float) -> Message:
+    change = request.badge
+    badge = target.badge if change is not None and change.is_increment else None
+    return Message(
+        push_id=push_id,
+        installation=target.installation,
+        device_token=target.device_token,
+        device_type=target.device_type,
+        app_identifier=target.app_identifier,
+        body=payload_for(request.body, target.locale, badge),
+        expires_at=None if target.expires_at is None else int(target.expires_at.timestamp()),
+        sent_at=now,
+    )
+
+
+# -- Outcomes -------------------------------------------------------------------------------------
+
+
+class _Group(NamedTuple):
+    """Targets whose outcomes are counted under the same keys."""
+
+    state: str
+    device_type: str
+    utc_offset: int | None
+
+
+def _record(push: Push, targets: Sequence[PushTarget], outcomes: Sequence[Outcome]) -> None:
+    """Store outcomes and add them to the push. An outcome that is stored already stays."""
+    final: dict[_Group, list[PushTarget]] = defaultdict(list)
+    reasons: dict[int, str] = {}
+    gone: list[PushTarget] = []
+    with orm_queries(), transaction.atomic():
+        row = Push.objects.select_for_update(no_key=True).filter(pk=push.pk).first()
+        if row is None:
+            return
+        for target, outcome in zip(targets, outcomes, strict=True):
+            reasons[target.pk] = outcome.reason
+            if outcome.result is Result.LATER and target.attempts < ATTEMPTS:
+                _postpone(target, outcome)
+                continue
+            state = _STATES.get(outcome.result, PushTarget.State.FAILED)
+            final[_Group(state, target.device_type, target.utc_offset)].append(target)
+            if state == PushTarget.State.GONE:
+                gone.append(target)
+        for group, members in final.items():
+            _add(row, group, _store(group.state, members, reasons))
+        row.is_published = False
+        row.save(update_fields=("sent", "failed", "totals", "is_published"))
+    _report(push.pk, targets, outcomes)
+    dead_tokens.remove(gone)
+
+
+def _postpone(target: PushTarget, outcome: Outcome) -> None:
+    pause = PAUSES[target.attempts - 1] * uniform(1, 1.2)
+    seconds = max(pause, outcome.pause or 0)
+    # Another worker may have claimed it since, and decides then.
+    PushTarget.objects.filter(
+        pk=target.pk, state=PushTarget.State.PENDING, attempts=target.attempts
+    ).update(due_at=Now() + timedelta(seconds=seconds), error=outcome.reason)
+
+
+def _store(state: str, members: Iterable[PushTarget], reasons: dict[int, str]) -> int:
+    """Store the state of targets that have none yet; return how many these are."""
+    by_reason: dict[str, list[int]] = defaultdict(list)
+    for target in members:
+        by_reason[reasons[target.pk]].append(target.pk)
+    return sum(
+        PushTarget.objects.filter(pk__in=ids, state=PushTarget.State.PENDING).update(
+            state=state, error=reason
+        )
+        for reason, ids in by_reason.items()
+    )
+
+
+def _add(push: Push, group: _Group, count: int) -> None:
+    if not count:
+        return
+    is_sent = group.state == PushTarget.State.SENT
+    if is_sent:
+        push.sent += count
+    else:
+        push.failed += count
+    prefix = "sent" if is_sent else "failed"
+    # The name of a device's type is a client's, and becomes a key of an object.
+    plain = group.device_type.replace("-", "").isalnum() and len(group.device_type) <= _LONGEST_TYPE
+    _count(push, f"{prefix}PerType", group.device_type if plain else "other", count)
+    if group.utc_offset is not None:
+        _count(push, f"{prefix}PerUTCOffset", local_times.hours(group.utc_offset), count)
+
+
+def _count(push: Push, name: str, key: str, count: int) -> None:
+    counts = push.totals.setdefault(name, {})
+    counts[key] = counts.get(key, 0) + count
+
+
+def _report(push_id: str, targets: Sequence[PushTarget], outcomes: Sequence[Outcome]) -> None:
+    by_result: dict[str, int] = defaultdict(int)
+    for outcome in outcomes:
+        by_result[outcome.result.name.lower()] += 1
+    log.info("push chunk sent", push=push_id, **by_result)
+    problems = {outcome.reason for outcome in outcomes if outcome.result is not Result.SENT}
+    for reason in sorted(problems)[:5]:
+        log.warning("notifications not sent", push=push_id, reason=reason)
+
+
+def finish(push_id: str) -> bool:
+    """End a push whose targets are all read and done; return whether it has ended now."""
+    with orm_queries(), transaction.atomic():
+        sending = Push.objects.select_for_update(no_key=True)
+        push = sending.filter(pk=push_id, state=Push.State.SENDING).first()
+        if push is None or push.targets.filter(state=PushTarget.State.PENDING).exists():
+            return False
+        Push.objects.filter(pk=push_id).update(
+            state=Push.State.ENDED, ended_at=Now(), is_published=False
+        )
+    statuses.publish(push_id)
+    seconds = (datetime.now(UTC) - push.created_at).total_seconds()
+    log.info("push ended", push=push_id, sent=push.sent, failed=push.failed, seconds=round(seconds))
+    return True
+
+
+# -- What is due ----------------------------------------------------------------------------------
+
+
+def start_due(read: Callable[[str], None], continue_sending: Callable[[str], None]) -> None:
+    """Call ``read`` for pushes with pages to read, and ``continue_sending`` for those with
+    targets that are due, that can end, or whose status isn't up to date."""
+    with orm_queries():
+        waiting = Push.objects.filter(state=Push.State.WAITING, due_at__lte=Now())
+        to_read = [*waiting.order_by("due_at").values_list("pk", flat=True)[:_MOST]]
+        is_due = PushTarget.objects.filter(state=PushTarget.State.PENDING, due_at__lte=Now())
+        open_pushes = Push.objects.exclude(state=Push.State.ENDED)
+        with_due = open_pushes.filter(pk__in=is_due.values("push"))
+        to_send = [*with_due.values_list("pk", flat=True)[:_MOST]]
+        sending = Push.objects.filter(state=Push.State.SENDING).exclude(
+            targets__state=PushTarget.State.PENDING
+        )
+        to_end = [*sending.values_list("pk", flat=True)[:_MOST]]
+        behind = Push.objects.filter(is_published=False).values_list("pk", flat=True)
+        to_publish = [*behind[:_MOST]]
+    for push_id in to_read:
+        read(push_id)
+    for push_id in to_send:
+        continue_sending(push_id)
+    for push_id in to_end:
+        finish(push_id)
+    for push_id in to_publish:
+        statuses.publish(push_id)

@@ -1,0 +1,226 @@
+"""From the query of a push to its targets, page by page.
+
+A page is one transaction: the targets, the badges of their installations, and how far the query was
+read. A worker that is killed leaves no half of a page. The row of the push is locked meanwhile, so
+no other worker reads the same page.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import msgspec
+from django.db import transaction
+from django.db.models.functions import Now
+
+from backend.kernel.errors import (
+    ObjectNotFound,
+    ServiceError,
+    ServiceUnavailable,
+    TransactionConflict,
+    UnderMaintenance,
+)
+from backend.kernel.json_types import Json, Wire
+from backend.kernel.principal import MASTER
+from backend.logs.setup import get_logger
+from objects import service
+from objects.core.names import INSTALLATION, OBJECT_ID, FieldName, ObjectId
+from objects.core.query.parser import parse_where
+from objects.core.query.tree import FindOptions, OrderKey, Query, all_of
+from objects.database.orm import orm_queries
+from objects.push import local_times
+from objects.push.adapters import setup
+from objects.push.models import Push, PushTarget
+from objects.push.payloads import locale_of, locales_of
+from objects.push.requests import BadgeChange, PushRequest
+from objects.service.direct_writes import update_matching
+
+PAGE: Final = 200
+"""Installations that one transaction turns into targets."""
+_TRY_AGAIN: Final = timedelta(seconds=10)
+_TEMPORARY: Final = (ServiceUnavailable, TransactionConflict, UnderMaintenance)
+_FIELDS: Final = frozenset(
+    (FieldName(name),)
+    for name in (
+        *("deviceToken", "deviceType", "pushType", "appIdentifier"),
+        *("localeIdentifier", "badge"),
+    )
+)
+
+log = get_logger("push")
+
+
+def encode_request(request: PushRequest) -> str:
+    """Return a push as the text that its row holds."""
+    return msgspec.json.encode(request).decode()
+
+
+def decode_request(text: str) -> PushRequest:
+    """Return the push of a row."""
+    fields: dict[str, Any] = msgspec.json.decode(text)
+    badge, push_at = fields["badge"], fields["push_at"]
+    fields["badge"] = BadgeChange(**badge) if badge else None
+    fields["push_at"] = datetime.fromisoformat(push_at) if push_at else None
+    return PushRequest(**fields)
+
+
+def expand(push_id: str) -> bool:
+    """Turn the next page of a push into targets; return whether there was one.
+
+    A query that can't be answered fails the push.
+    """
+    try:
+        return _expand(push_id)
+    except _TEMPORARY as error:
+        log.info("a push waits", push=push_id, reason=error.message)
+        with orm_queries():
+            waiting = Push.objects.filter(pk=push_id, state=Push.State.WAITING)
+            waiting.update(due_at=Now() + _TRY_AGAIN)
+    except ServiceError as error:
+        log.warning("push failed", push=push_id, reason=error.message)
+        fail(push_id, {"code": error.code, "message": error.message})
+    except Exception:
+        log.exception("push failed", push=push_id)
+        fail(push_id, {"code": 1, "message": "Internal server error."})
+    return False
+
+
+def fail(push_id: str, error: dict[str, Json]) -> None:
+    """End a push whose targets can't be read."""
+    with orm_queries(), transaction.atomic():
+        Push.objects.filter(pk=push_id, state=Push.State.WAITING).update(
+            state=Push.State.ENDED,
+            error=msgspec.json.encode(error).decode(),
+            ended_at=Now(),
+            is_published=False,
+        )
+
+
+def _expand(push_id: str) -> bool:
+    with transaction.atomic():
+        with orm_queries():
+            due = Push.objects.filter(pk=push_id, state=Push.State.WAITING, due_at__lte=Now())
+            push = due.select_for_update(skip_locked=True, no_key=True).first()
+        if push is None:
+            return False
+        page = _read(push, decode_request(push.request))
+        with orm_queries():
+            PushTarget.objects.bulk_create(page.targets, ignore_conflicts=True)
+            push.cursor = page.cursor
+            push.pages += 1
+            if page.is_last:
+                _go_on(push)
+            push.is_published = False
+            push.save()
+    return push.state == Push.State.WAITING
+
+
+def _go_on(push: Push) -> None:
+    """Have the next wave of a push in local time read, or nothing more."""
+    push.cursor = ""
+    push.state = Push.State.SENDING
+    if push.is_local:
+        push.wave = local_times.next_wave(push.push_at.replace(tzinfo=None), push.wave)
+        if push.wave is not None:
+            push.state = Push.State.WAITING
+            push.due_at = local_times.moment_of(push.push_at, push.wave)
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    targets: list[PushTarget]
+    cursor: str
+    is_last: bool
+
+
+def _read(push: Push, request: PushRequest) -> _Page:
+    options = FindOptions(
+        where=parse_where(request.where),
+        limit=PAGE,
+        order=(OrderKey((OBJECT_ID,)),),
+        keys=_FIELDS,
+        asked=request.where,
+    )
+    results = service.find(MASTER, INSTALLATION, options, also=_remaining(push)).objects()
+    # What a trigger returns in place of the objects may have been read before.
+    rows = sorted(
+        (row for row in results if str(row["objectId"]) > push.cursor),
+        key=lambda row: str(row["objectId"]),
+    )
+    cursor = str(rows[-1]["objectId"]) if rows else push.cursor
+    expires_at = _expires_at(push, request)
+    locales = locales_of(request.data)
+    targets = []
+    for row in rows:
+        token = row.get("deviceToken")
+        if not isinstance(token, str) or not token:
+            continue
+        badge = _change_badge(row, request.badge) if request.badge else None
+        targets.append(
+            PushTarget(
+                push=push,
+                installation=str(row["objectId"]),
+                device_token=token,
+                device_type=_text(row, "deviceType"),
+                push_type=setup.type_of(_text(row, "pushType"), _text(row, "deviceType")),
+                app_identifier=_text(row, "appIdentifier"),
+                locale=locale_of(locales, row.get("localeIdentifier")),
+                badge=badge,
+                utc_offset=push.wave,
+                expires_at=expires_at,
+                due_at=Now(),
+            )
+        )
+    return _Page(targets, cursor, is_last=len(results) < PAGE)
+
+
+def _remaining(push: Push) -> Query:
+    """Return the condition of the installations that are next."""
+    also: list[Query] = [parse_where({"deviceToken": {"$exists": True}})]
+    if push.cursor:
+        also.append(parse_where({"objectId": {"$gt": push.cursor}}))
+    if push.wave is not None:
+        also.append(parse_where(_zones(push.push_at.replace(tzinfo=None), push.wave)))
+    return all_of(*also)
+
+
+def _zones(local: datetime, wave: int) -> Json:
+    zones = local_times.zones_by_offset(local)
+    if wave == local_times.UTC_OFFSET:
+        others: list[Json] = [
+            name for offset, names in zones.items() if offset != wave for name in names
+        ]
+        return {"timeZone": {"$nin": others}}
+    return {"timeZone": {"$in": [*zones[wave]]}}
+
+
+def _expires_at(push: Push, request: PushRequest) -> datetime | None:
+    if request.expires_at:
+        return datetime.fromtimestamp(request.expires_at / 1000, push.push_at.tzinfo)
+    if request.expiration_interval:
+        return push.due_at + timedelta(seconds=request.expiration_interval)
+    return None
+
+
+def _change_badge(row: Wire, change: BadgeChange) -> int | float:
+    """Change the badge of an installation, without triggers, and return the new one."""
+    badge = change.after(row.get("badge"))
+    body: Wire = {"badge": change.amount}
+    if change.is_increment:
+        body = {"badge": {"__op": "Increment", "amount": change.amount}}
+    try:
+        with transaction.atomic():
+            updated = update_matching(
+                MASTER, INSTALLATION, ObjectId(str(row["objectId"])), body, parse_where({})
+            )
+    except ObjectNotFound:
+        return badge
+    stored = updated.fields.get("badge", badge)
+    return stored if isinstance(stored, int | float) else badge
+
+
+def _text(row: Wire, name: str) -> str:
+    value = row.get(name)
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,49 @@
+"""Celery tasks of pushes. Each takes a few seconds: emails don't wait behind a large push."""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import Final
+
+from celery import shared_task
+
+from objects.push import delivery, expansion, retention, statuses
+from objects.push.service import continue_sending, start
+
+_SENDERS: Final = 4
+"""Tasks that send a push at the same time."""
+
+
+@shared_task(name="objects.prepare_push", ignore_result=True)
+def prepare_push(push_id: str) -> None:
+    """Read targets of a push, and have other tasks send to them meanwhile."""
+    end = monotonic() + delivery.TURN
+    pages = 0
+    is_more = True
+    while is_more and monotonic() < end:
+        is_more = expansion.expand(push_id)
+        if pages < _SENDERS:
+            continue_sending(push_id)
+        pages += 1
+    statuses.publish(push_id)
+    if is_more:
+        start(push_id)
+
+
+@shared_task(name="objects.send_push", ignore_result=True)
+def send_push(push_id: str) -> None:
+    """Send targets of a push that are due; a repeated task sends each of them once."""
+    if delivery.send(push_id):
+        continue_sending(push_id)
+
+
+@shared_task(name="objects.send_due_pushes", ignore_result=True)
+def send_due_pushes() -> None:
+    """Start scheduled pushes and attempts that are due, and what a worker or the broker lost."""
+    delivery.start_due(start, continue_sending)
+
+
+@shared_task(name="objects.forget_old_pushes", ignore_result=True)
+def forget_old_pushes() -> None:
+    """Delete the targets of pushes that ended ``PUSH_RETENTION`` days ago."""
+    retention.prune()
