@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -10,6 +9,8 @@ import msgspec
 from django.http import HttpResponse
 from django.http.cookie import SimpleCookie
 from django.http.response import ResponseHeaders
+
+from backend.kernel.texts.numbers import ZEROS, with_exponents
 
 encode_json = msgspec.json.Encoder(decimal_format="number").encode
 
@@ -47,32 +48,7 @@ class JsonHeaders(ResponseHeaders):
         return list(self._store.values())
 
 
-# Of numbers with this many zeros at the end.
-_ZEROS: Final = b"0" * 83
-_DIGITS_OF_DOUBLE: Final = 17
-_LONG: Final = 100
-_TEXT_OR_NUMBER: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[-+.0-9eE]+')
-
-
-def with_exponents(json: bytes) -> bytes:
-    """Return JSON with ``1e+308`` for the 309 digits that PostgreSQL and Python write.
-
-    Clients with types read numbers of so many digits as something else, or not at all. Only numbers
-    of 100 digits or more are concerned that are whole doubles; the value stays the same.
-    """
-    return _TEXT_OR_NUMBER.sub(_exponent, json)
-
-
-def _exponent(match: re.Match[bytes]) -> bytes:
-    text = match[0]
-    if len(text) < _LONG or not text.removeprefix(b"-").isdigit():
-        return text
-    sign, digits = (b"-", text[1:]) if text.startswith(b"-") else (b"", text)
-    significant = digits.rstrip(b"0")
-    if not significant or len(significant) > _DIGITS_OF_DOUBLE:
-        return text
-    fraction = b"." + significant[1:] if len(significant) > 1 else b""
-    return b"%b%b%be+%d" % (sign, significant[:1], fraction, len(digits) - 1)
+_ZEROS: Final = ZEROS.encode()
 
 
 class JsonResponse(HttpResponse):
@@ -97,7 +73,7 @@ def json_response(body: Any, status: int = 200) -> HttpResponse:
     """An HTTP response with this body as JSON."""
     content = body if type(body) is bytes else encode_json(body)
     if _ZEROS in content:
-        content = with_exponents(content)
+        content = with_exponents(content.decode()).encode()
     return JsonResponse(content, status)
 
 

@@ -5,9 +5,7 @@ Promoted columns are put together with ``data`` here and taken apart here, nowhe
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from decimal import Decimal
 from typing import Any, Final
 
 import msgspec
@@ -44,30 +42,6 @@ def wire_timestamp(text: str) -> str:
     # PostgreSQL leaves out zeros at the end.
     bare = text[1:-1]
     return f"{bare}.000Z" if len(bare) == 19 else f"{bare:0<23}Z"
-
-
-_TOKEN: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|-?[0-9.]{78,}')
-_LONGEST_INTEGER: Final = 78  # digits: those of 256 bits
-
-
-def with_exponents(data: str) -> str:
-    """Return JSON text with the numbers that have many zeros as ``1e+308``.
-
-    PostgreSQL writes all digits, which not all clients can read. The value of a number stays what
-    it is to the last digit, and integers of up to 256 bits stay as they are.
-    """
-    return _TOKEN.sub(_with_exponent, data)
-
-
-def _with_exponent(match: re.Match[str]) -> str:
-    token = match[0]
-    if token[0] == '"' or ("." not in token and len(token.lstrip("-")) <= _LONGEST_INTEGER):
-        return token
-    try:
-        short = repr(float(token))
-        return short if Decimal(short) == Decimal(token) else token
-    except (ValueError, ArithmeticError):
-        return token
 
 
 def object_columns(table: ClassTable, alias: str, score: str | None = None) -> str:

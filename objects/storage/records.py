@@ -11,10 +11,11 @@ from backend.kernel.json_types import Json
 from backend.kernel.memory_pool import ResultMemory
 from backend.kernel.process.garbage import no_collection
 from backend.kernel.texts.cache import short_cache
+from backend.kernel.texts.numbers import ZEROS, with_exponents
 from objects.core.access.acl import Acl
 from objects.core.names import ObjectId
 from objects.file_urls import with_current_addresses
-from objects.sql.rows import wire_timestamp, with_exponents
+from objects.sql.rows import wire_timestamp
 from objects.sql.tables import ClassTable
 
 _encode = msgspec.json.Encoder().encode
@@ -23,8 +24,6 @@ _LARGE: Final = 64 * 1024
 """Characters of objects that are decoded without searches for garbage."""
 _LONGEST_ACL: Final = 512
 _FILE: Final = '"__type": "File"}'
-_LONG_NUMBER: Final = "0" * 60
-"""In every number of more than 77 digits that is a double, and in few other texts."""
 
 # object_id, created_at, updated_at, read_acl and write_acl (JSON arrays), data (a JSON object)
 StoredRow = tuple[str, str, str, "str | None", "str | None", str]
@@ -74,7 +73,7 @@ class Record:
         table = self._table
         if table.may_hold_files and _FILE in data:
             data = with_current_addresses(data)
-        if _LONG_NUMBER in data:
+        if ZEROS in data:
             data = with_exponents(data)
         acl = ""
         if read_acl is not None or write_acl is not None:
