@@ -35,6 +35,8 @@ class Change:
     before: Wire | None = None
     """The object as it was, locked; None for a new one."""
     creating: bool = False
+    id_is_chosen: bool = False
+    """Whether the caller has chosen the id of a new object."""
     instead: Wire | None = None
     """Another object of the class, if the rules choose one to be changed in place of this one."""
     shown: Wire = field(default_factory=dict)

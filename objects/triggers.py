@@ -12,13 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from django.db import transaction
 
 from backend.kernel.errors import OperationForbidden, ServiceError
 from backend.kernel.json_types import Json, Wire
 from backend.kernel.principal import Principal
+from backend.kernel.request_context import current
 from backend.kernel.texts.cache import short_cache
 from backend.logs.setup import get_logger
 from objects.core.names import MAX_NAME_LENGTH, FieldPath, Subject
@@ -239,10 +240,20 @@ def run(occasion: Occasion) -> Occasion:
 def run_after_commit(occasion: Occasion) -> None:
     """Call the handlers when the current transaction commits, or immediately without one."""
     if has(occasion.class_name, occasion.event):
-        transaction.on_commit(partial(_run_afterwards, occasion))
+        transaction.on_commit(partial(_run_afterwards, occasion, current().context))
 
 
-def _run_afterwards(occasion: Occasion) -> None:
+def _run_afterwards(occasion: Occasion, context: dict[str, Any]) -> None:
+    """Call the handlers with the context that the operation had."""
+    now = current()
+    outer, now.context = now.context, context
+    try:
+        _run_all(occasion)
+    finally:
+        now.context = outer
+
+
+def _run_all(occasion: Occasion) -> None:
     for handler in handlers(occasion.event, occasion.class_name):
         try:
             handler(occasion)

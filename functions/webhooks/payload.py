@@ -70,7 +70,12 @@ def shown(class_name: str, wire: Mapping[str, Any]) -> Wire:
 
 
 def _query(query: FindOptions) -> Wire:
-    wire: Wire = {"where": query.asked or {}, "limit": query.limit, "skip": query.skip}
+    wire: Wire = {
+        **query.advice,
+        "where": query.asked or {},
+        "limit": query.limit,
+        "skip": query.skip,
+    }
     if query.order:
         wire["order"] = ",".join(
             ("-" if order.descending else "") + ".".join(order.path) for order in query.order

@@ -25,11 +25,19 @@ from psycopg.errors import IntegrityError
 from backend.kernel.errors import ObjectNotFound
 from backend.kernel.json_types import Json, Wire
 from backend.kernel.principal import MASTER, Principal
+from backend.settings.conf import service_settings
 from objects import triggers
 from objects.access.policy import Scope, refused_account, writable
 from objects.access.write_visibility import Visibility
 from objects.core.access.class_permissions import Action
-from objects.core.names import USER, ClassName, FieldName, ObjectId, WriteKey
+from objects.core.names import (
+    USER,
+    ClassName,
+    FieldName,
+    ObjectId,
+    WriteKey,
+    check_object_id,
+)
 from objects.core.query.tree import Everything
 from objects.core.schema.definition import with_defaults
 from objects.core.update.operations import Write, apply, fit
@@ -106,9 +114,13 @@ class Create(_StagedWrite):
         class_name: ClassName,
         fields: dict[str, Any],
         object_id: ObjectId,
+        *,
+        id_is_chosen: bool = False,
     ) -> None:
         rules = rules_of(class_name) or _PLAIN
-        change = rules.change_type(principal, object_id, fields, creating=True)
+        change = rules.change_type(
+            principal, object_id, fields, creating=True, id_is_chosen=id_is_chosen
+        )
         super().__init__(principal, class_name, change)
 
     def attempt(self) -> Created:
@@ -273,6 +285,8 @@ def _before_save(attempt: Change, class_name: ClassName, rules: Rules[Any]) -> _
     write = parse_write(fields, creating=attempt.creating, class_name=class_name)
     by_rules = rules.planned(attempt)
     planned = {**_outcome(table, write, attempt), **by_rules}
+    if attempt.id_is_chosen:
+        planned["objectId"] = attempt.object_id
     occasion = Occasion(
         "before_save",
         class_name,
@@ -281,6 +295,8 @@ def _before_save(attempt: Change, class_name: ClassName, rules: Rules[Any]) -> _
         original=copied(attempt.before),
     )
     returned = triggers.run(occasion).object or {}
+    if attempt.creating and service_settings.ALLOW_CUSTOM_OBJECT_ID and returned.get("objectId"):
+        attempt.object_id = check_object_id(returned["objectId"])
     changed: Wire = {
         name: value
         for name, value in returned.items()

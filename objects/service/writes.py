@@ -65,7 +65,10 @@ def create(
         # Checked in each attempt: a class that has changed may have triggers now.
         if write is None or staged_writes.concerns_saving(class_name):
             if staged is None:
-                staged = staged_writes.Create(principal, class_name, fields, new_id)
+                chosen = "objectId" in body and "objectId" not in fields
+                staged = staged_writes.Create(
+                    principal, class_name, fields, new_id, id_is_chosen=chosen
+                )
             return staged.attempt()
         return direct_writes.create(principal, class_name, write, new_id)
 

@@ -108,7 +108,12 @@ def parse_find_options(
         explain=_is_set(params.get("explain")),
         score="$score" in _words("keys", params.get("keys")),
         asked=where,
+        advice=_advice(params),
     )
+
+
+def _advice(params: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: params[name] for name in params if name in _ADVICE and name != "className"}
 
 
 def parse_get_options(params: Mapping[str, Any], limits: FindLimits) -> FindOptions:
@@ -126,6 +131,7 @@ def parse_get_options(params: Mapping[str, Any], limits: FindLimits) -> FindOpti
         exclude_keys=_keys("excludeKeys", params.get("excludeKeys")) or frozenset(),
         include=include,
         include_all=include_all,
+        advice=_advice(params),
     )
 
 

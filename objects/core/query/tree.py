@@ -21,6 +21,7 @@ Terms used by the nodes, for an object and a path:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -123,6 +124,8 @@ class FindOptions:
     """Whether each object gets the rank of a text search as its ``score``."""
     asked: Json = field(default=None, compare=False, repr=False)
     """The client's own ``where``, as it was sent; for reporting it to triggers."""
+    advice: Mapping[str, Json] = field(default_factory=dict, compare=False, repr=False)
+    """Parameters without an effect here (``readPreference``, …), for reporting them too."""
 
 
 def fields_read(query: Query) -> frozenset[FieldName | Literal["*"]]:

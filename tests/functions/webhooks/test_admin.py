@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
-from functions.webhooks.models import Delivery
+from functions.webhooks.models import Delivery, Hook
 from tests.functions.webhooks.receiver import Receiver
 from tests.objects.admin.staff import logged_in
 from tests.rest import MASTER, Api
@@ -71,3 +71,17 @@ def test_nothing_is_added_or_changed_there(delivery: Delivery, url: str) -> None
         client.post(f"{HOOKS}{delivery.hook_id}/change/", {"url": "https://x"}).status_code == 403
     )
     assert client.post(f"{DELIVERIES}{delivery.pk}/delete/", {"post": "yes"}).status_code == 403
+
+
+def test_administrators_choose_the_way_of_delivery(delivery: Delivery) -> None:
+    hook = Hook.objects.get()
+    clients = {group: logged_in(group) for group in ("Viewers", "Administrators")}
+    for group, action, background in (
+        ("Viewers", "deliver_by_worker", False),
+        ("Administrators", "deliver_by_worker", True),
+        ("Viewers", "deliver_in_request", True),
+        ("Administrators", "deliver_in_request", False),
+    ):
+        clients[group].post(HOOKS, {"action": action, "_selected_action": [hook.pk]})
+        hook.refresh_from_db()
+        assert hook.background is background

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -264,3 +265,50 @@ def test_maintenance_mode_refuses_changes() -> None:
         assert unchanged()
     finally:
         maintenance.off()
+
+
+@pytest.mark.parametrize("name", ["My-Test-Function", "my function", "sök.it", "a:b(c)", "5"])
+def test_names_of_functions_are_nearly_free(master: Api, client: Api, name: str) -> None:
+    hook = {"functionName": name, "url": URL}
+    assert master.post("/hooks/functions", hook).json == hook
+    path = f"/hooks/functions/{quote(name)}"
+    assert master.get(path).json == hook
+    changed = {**hook, "url": f"{URL}/other"}
+    assert master.put(path, {"url": changed["url"]}).json == changed
+    assert master.put(path, {"__op": "Delete"}).json == {}
+    reply = master.get(path)
+    assert reply.json == {"code": 143, "error": f"no function named: {name} is defined"}
+
+
+def test_unknown_names_of_classes_are_unknown_webhooks(master: Api) -> None:
+    for name in ("Game", "no name", "_Nope"):
+        reply = master.get(f"/hooks/triggers/{quote(name)}/beforeSave")
+        assert (reply.status, reply.json["code"]) == (400, 143)
+        assert reply.json["error"] == f"class {name} does not exist"
+
+
+def test_two_slashes_after_the_mount_path_are_one(master: Api) -> None:
+    master.post("//hooks/functions", FUNCTION)
+    assert master.get("//hooks/functions").json == [FUNCTION]
+    assert master.get("/hooks//functions").error == (404, 108)
+
+
+def test_the_background_of_a_trigger_is_declared_changed_and_shown(master: Api) -> None:
+    path = "/hooks/triggers/Game/afterSave"
+    hook = {"className": "Game", "triggerName": "afterSave", "url": URL}
+    behind = {**hook, "background": True}
+    assert master.post("/hooks/triggers", behind).json == behind
+    assert master.put(path, {"url": f"{URL}/b"}).json == {**behind, "url": f"{URL}/b"}
+    assert master.put(path, {"url": URL, "background": False}).json == hook
+    assert master.put(path, {"background": True}).json == behind
+    assert master.get("/hooks/triggers").json == [behind]
+    assert master.put(path, {}).error == (400, 143)
+    assert master.put(path, {"background": "yes"}).error == (400, 143)
+
+
+@pytest.mark.parametrize("trigger", ["beforeSave", "afterFind"])
+def test_what_a_request_depends_on_is_not_left_to_a_worker(master: Api, trigger: str) -> None:
+    hook = {"className": "Game", "triggerName": trigger, "url": URL, "background": True}
+    reply = master.post("/hooks/triggers", hook)
+    assert reply.error == (400, 143)
+    assert reply.json["error"].startswith("invalid hook declaration: background is for after")

@@ -270,6 +270,105 @@ def test_parameters_of_the_app_are_looked_at_before_they_are_saved(
     assert client.get("/config").json["params"] == {"rate": 4, "name": "x"}
 
 
+def test_a_search_in_a_class_that_is_not_there_has_triggers_too(
+    master: Api, receiver: Receiver
+) -> None:
+    declare(master, "Game", "beforeFind", receiver.on("/", raw=b""))
+    declare(master, "Game", "afterFind", receiver.on("/after", {"success": [{"objectId": "a"}]}))
+    assert master.results("Game") == [{"objectId": "a"}]
+    assert master.get("/classes/Game/unknown").error == (404, 101)
+    receiver.on("/", {"error": "not you"})
+    assert master.get("/classes/Game").json == {"code": 141, "error": "not you"}
+    assert master.get("/classes/Game/unknown").json == {"code": 141, "error": "not you"}
+
+
+def test_before_find_replaces_options_of_the_query(master: Api, receiver: Receiver) -> None:
+    for n in range(5):
+        master.make("Game", n=n, kind="a", extra=1)
+    options = {
+        "where": {"n": {"$gt": 0}},
+        "limit": 2,
+        "skip": 1,
+        "order": "-n",
+        "keys": "n,kind",
+        "excludeKeys": "kind",
+    }
+    declare(master, "Game", "beforeFind", receiver.on("/", {"success": options}))
+    found = master.results("Game", limit=1, order="n")
+    assert [game["n"] for game in found] == [3, 2]
+    assert found[0].keys() == {"objectId", "createdAt", "updatedAt", "n"}
+    receiver.on("/", {"success": {"limit": "many"}})
+    assert master.get("/classes/Game").error == (400, 102)
+
+
+def test_the_query_is_reported_to_both_triggers_of_a_search(
+    master: Api, receiver: Receiver
+) -> None:
+    game = master.make("Game", n=1)
+    declare(master, "Game", "beforeFind", receiver.on("/", raw=b""))
+    declare(master, "Game", "afterFind", receiver.on("/", raw=b""))
+    master.get("/classes/Game", where={"n": 1}, count=1, include="a,b", readPreference="SECONDARY")
+    master.get(f"/classes/Game/{game}")
+    before, after, before_get, after_get = (item.json for item in receiver.received)
+    for body in (before, after):
+        assert body["query"]["where"] == {"n": 1}
+        assert body["query"]["include"] == "a,b"
+        assert body["query"]["readPreference"] == "SECONDARY"
+        assert body["isGet"] is False
+    assert before["count"] is True
+    assert [found["objectId"] for found in after["objects"]] == [game]
+    for body in (before_get, after_get):
+        assert body["query"]["where"] == {"objectId": game}
+        assert body["isGet"] is True
+
+
+def test_results_of_operators_are_in_the_response(master: Api, receiver: Receiver) -> None:
+    player = master.make("Player")
+    game = master.make("Game", n=10)
+    answer = {
+        "n": {"__op": "Increment", "amount": -9},
+        "players": {"__op": "AddRelation", "objects": [pointer("Player", player)]},
+        "text": "new",
+    }
+    declare(master, "Game", "beforeSave", receiver.on("/", {"success": answer}))
+    changed = master.put(f"/classes/Game/{game}", {}).json
+    assert (changed["n"], changed["text"], "players" in changed) == (1, "new", False)
+    related = {"$relatedTo": {"object": pointer("Game", game), "key": "players"}}
+    assert [found["objectId"] for found in master.results("Player", where=related)] == [player]
+
+
+def test_a_chosen_id_is_shown_and_may_be_chosen_by_the_trigger(
+    master: Api, receiver: Receiver, settings: Any
+) -> None:
+    settings.SERVICE = {**settings.SERVICE, "ALLOW_CUSTOM_OBJECT_ID": True}
+    declare(master, "Game", "beforeSave", receiver.on("/", echo))
+    assert master.make("Game", objectId="mine") == "mine"
+    assert receiver.received[-1].json["object"]["objectId"] == "mine"
+    receiver.on("/", {"success": {"objectId": "theirs"}})
+    assert master.make("Game") == "theirs"
+    assert "objectId" not in receiver.received[-1].json["object"]
+    receiver.on("/", {"success": {"objectId": "role:admin"}})
+    assert master.post("/classes/Game", {}).error == (400, 104)
+
+
+def test_headers_are_sent_without_those_that_authenticate(master: Api, receiver: Receiver) -> None:
+    declare(master, "Game", "beforeSave", receiver.on("/", raw=b""))
+    secret = {
+        "Cookie": "a=secret",
+        "Authorization": "Bearer secret",
+        "X-Parse-Maintenance-Key": "secret",
+        "X-Parse-Session-Token": "secret",
+    }
+    headers = {**master.headers, **secret, "X-App-Version": "7"}
+    reply = Api(headers).post("/classes/Game", {"n": 1})
+    assert reply.status == 201, reply.json
+    (request,) = receiver.received
+    assert b"secret" not in request.raw
+    sent = request.json["headers"]
+    assert sent["x-app-version"] == "7"
+    assert (sent["content-type"], sent["content-length"]) == ("application/json", "8")
+
+
 # -- Included objects -----------------------------------------------------------------------------
 
 
@@ -292,3 +391,25 @@ def test_before_find_is_called_for_included_objects(master: Api, receiver: Recei
     assert single["query"]["where"] == {"objectId": first}
     assert several["query"]["where"] == {"objectId": {"$in": sorted([first, second])}}
     assert (single["isGet"], several["isGet"]) == (True, False)
+
+
+def test_a_refusal_for_included_objects_is_the_response(master: Api, receiver: Receiver) -> None:
+    player = master.make("Player")
+    master.make("Game", player=pointer("Player", player))
+    declare(master, "Player", "beforeFind", receiver.on("/", {"error": "not you"}))
+    assert master.get("/classes/Game").status == 200
+    reply = master.get("/classes/Game", include="player")
+    assert reply.json == {"code": 141, "error": "not you"}
+
+
+def test_included_objects_are_changed_and_dropped(master: Api, receiver: Receiver) -> None:
+    players = [master.make("Player", name=name) for name in ("ann", "bob")]
+    master.make("Game", players=[pointer("Player", player) for player in players])
+
+    def answer(item: Received) -> Any:
+        kept = [found for found in item.json["objects"] if found["name"] == "bob"]
+        return {"success": [{**found, "name": "BOB"} for found in kept]}
+
+    declare(master, "Player", "afterFind", receiver.on("/", answer))
+    (game,) = master.results("Game", include="players")
+    assert [player["name"] for player in game["players"]] == ["BOB"]
