@@ -82,8 +82,10 @@ def test_the_receiver_is_called_as_it_says(tmp_path: Path) -> None:
         assert answers[:5] == document[:5]
         assert answers[5].keys() == document[5].keys()
         assert answers[5]["size"] == document[5]["size"]
-        # A worker would do this; without the secret, the receiver takes it for another sender's.
         (delivery,) = Delivery.objects.all()
+        assert delivery.state == "delivered"
+        # Again, as a worker does; without the secret, the receiver takes it for another sender's.
+        deliveries.redeliver([delivery.id])
         from django.test import override_settings
 
         with override_settings(SERVICE=_with(WEBHOOK_ALLOW_PRIVATE=("127.0.0.0/8",))):
@@ -95,7 +97,7 @@ def test_the_receiver_is_called_as_it_says(tmp_path: Path) -> None:
         with override_settings(SERVICE=settings):
             deliveries.deliver(delivery.id)
         delivery.refresh_from_db()
-        assert delivery.state == "delivered"
+        assert delivery.state == "delivered"  # the receiver has seen its id and prints nothing
         assert receiver.stdout is not None
         assert receiver.stdout.readline() == "saved: milk\n"
     finally:
