@@ -203,10 +203,6 @@ def _decoded(value: Any) -> Any:
 
 def query_parameters(text: str) -> dict[str, str]:
     """As ``read_query``, from the text after the question mark."""
-    return _pairs(text, "query string")
-
-
-def _pairs(text: str, place: str) -> dict[str, str]:
     try:
         pairs = parse_qsl(
             text,
@@ -216,9 +212,9 @@ def _pairs(text: str, place: str) -> dict[str, str]:
             max_num_fields=_MAX_PARAMETERS,
         )
     except UnicodeDecodeError:
-        raise InvalidJSON(f"The {place} is not UTF-8.") from None
+        raise InvalidJSON("The query string is not UTF-8.") from None
     except ValueError:
-        raise InvalidJSON(f"The {place} has too many parameters.") from None
+        raise InvalidJSON("The query string has too many parameters.") from None
     params = dict(pairs)
     if len(params) < len(pairs):
         for name in _LISTS & params.keys():
