@@ -25,6 +25,7 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from backend.kernel.outgoing import Unreachable
+from backend.kernel.request_context import current
 from backend.logs.setup import get_logger
 from backend.settings.conf import service_settings
 from backend.tasks import broker
@@ -62,6 +63,8 @@ def enqueue(hook_id: int, trigger_name: str, occasion: Occasion) -> None:
     """Insert a delivery for a webhook in the current transaction and send it after the commit."""
     body = msgspec.json.encode(payload.of_trigger(trigger_name, occasion)).decode()
     about = f"{trigger_name} of {occasion.class_name}"
+    # An error about what server code has done is none about what the client has requested.
+    gives_refusal = trigger_name in _GIVING_REFUSALS and current().depth == 0
     with transaction.atomic():
         rows = fetch_rows(
             _New,
@@ -77,7 +80,7 @@ def enqueue(hook_id: int, trigger_name: str, occasion: Occasion) -> None:
             send = (
                 start
                 if row.background or not request_time.is_in_request()
-                else partial(deliver_in_request, gives_refusal=trigger_name in _GIVING_REFUSALS)
+                else partial(deliver_in_request, gives_refusal=gives_refusal)
             )
             transaction.on_commit(partial(send, row.id), robust=True)
 
@@ -150,6 +153,7 @@ def _send_in_request(taken: _Taken, seconds: float, gives_refusal: bool) -> None
         _send(taken, partial(client.send, seconds=seconds))
     except Refusal as refusal:
         if gives_refusal:
+            log.info("a webhook's error is the response", about=taken.about, error=refusal.message)
             _end(taken.id, Delivery.State.DELIVERED, refusal.message)
             request_time.use().refusal = refusal.error()
         else:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
@@ -59,6 +60,7 @@ INTERNAL_FIELDS: Final = frozenset(
     }
 )
 """Parse Server's fields of users that the master key may query. No object has them here."""
+_NO_ADVICE: Final[Mapping[str, Any]] = MappingProxyType({})
 _MAX_SKIP: Final = 2**31 - 1
 _PLAIN_GET: Final = FindOptions(where=Everything(), limit=1)
 _FLAGS: Final = {"1": True, "true": True, "0": False, "false": False, "": False}
@@ -112,7 +114,9 @@ def parse_find_options(
     )
 
 
-def _advice(params: Mapping[str, Any]) -> dict[str, Any]:
+def _advice(params: Mapping[str, Any]) -> Mapping[str, Any]:
+    if _ADVICE.isdisjoint(params):
+        return _NO_ADVICE
     return {name: params[name] for name in params if name in _ADVICE and name != "className"}
 
 

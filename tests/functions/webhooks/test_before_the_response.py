@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from django.db import connections
 
+from functions import before_save, function
 from functions.webhooks import deliveries
 from functions.webhooks.models import Delivery, Hook
 from tests.functions.webhooks.receiver import Received, Receiver
@@ -100,6 +101,21 @@ def test_errors_of_others_are_the_response_to_what_is_done(
         assert ann.get("/users/me").error == (400, 209)
     assert (reply.status, reply.json) == (400, {"code": 4000, "error": "no"})
     assert states() == [("delivered", 1)], "the receiver has said it, and the client knows"
+
+
+def test_errors_about_what_server_code_does_are_not_the_response(receiver: Receiver) -> None:
+    def remove_another(request: Any) -> None:
+        request.objects("Game").delete(request.objects("Game").first())
+
+    function("tidy")(remove_another)
+    before_save("Player")(remove_another)
+    master.make("Game")
+    master.make("Game")
+    declare("Game", "afterDelete", receiver.on("/", {"error": "no"}))
+    assert master.post("/functions/tidy").json == {"result": None}
+    assert master.post("/classes/Player").status == 201
+    assert len(receiver.received) == 2
+    assert states() == [("pending", 1)] * 2
 
 
 def test_in_a_batch_the_error_is_that_of_its_request(receiver: Receiver) -> None:
