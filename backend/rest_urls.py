@@ -41,6 +41,7 @@ from objects.views.events import EventsView, EventView
 from objects.views.files.views import FileMetadataView, FileView, NamelessFileView, StoredFileView
 from objects.views.pages.views import (
     ChoosePasswordPage,
+    NamedPage,
     NoticePage,
     ResendVerificationPage,
     ResetPasswordPage,
@@ -105,6 +106,7 @@ urlpatterns = [
     path("events/<str:name>", EventView.as_view()),
     path("events", EventsView.as_view()),
     path("apps/choose_password", ChoosePasswordPage.as_view()),
+    path("apps/<str:notice>", NamedPage.as_view()),
     path("apps/<str:app_id>/verify_email", VerifyEmailPage.as_view()),
     path("apps/<str:app_id>/resend_verification_email", ResendVerificationPage.as_view()),
     path("apps/<str:app_id>/request_password_reset", ResetPasswordPage.as_view()),

@@ -18,7 +18,6 @@ from backend.kernel.errors import (
     InvalidJSON,
     InvalidSessionToken,
     InvalidValue,
-    MasterKeyRequired,
     ObjectNotFound,
     OperationForbidden,
     OtherCause,
@@ -218,7 +217,7 @@ def log_in_with_passkey(
 def log_in_as(principal: Principal, user_id: object) -> Wire:
     """A session of any user, for the master key."""
     if not principal.has_master_key:
-        raise MasterKeyRequired
+        raise OperationForbidden("master key is required")
     if not principal.may_write_as_master:
         raise OperationForbidden("read-only masterKey isn't allowed to login as another user.")
     if not isinstance(user_id, str) or not user_id:

@@ -11,7 +11,11 @@ from backend.http.idempotency import Keeping
 from backend.http.permissions import Requires
 from backend.http.renderers import Answer
 from backend.http.views import ServiceView
-from backend.kernel.errors import AccountAlreadyLinked, InvalidSessionToken
+from backend.kernel.errors import (
+    AccountAlreadyLinked,
+    InvalidSessionToken,
+    OperationForbidden,
+)
 from backend.kernel.json_types import Wire
 from backend.kernel.principal import Principal
 from backend.openapi import LOCATION, DateTime, answer, describes, query
@@ -204,6 +208,11 @@ class LoginAsView(ServiceView):
 
     tag = "Users"
     requires = Requires.MASTER_KEY
+
+    def answer(self, call: Call, **kwargs: str) -> Answer:
+        if not call.principal.is_master:  # Parse's message for this route alone
+            raise OperationForbidden("master key is required", status=403)
+        return super().answer(call, **kwargs)
 
     @describes("logInAs", "Start a session of any user", request=LogInAsForm, response=_ACCOUNT)
     def post(self, call: Call) -> Answer:

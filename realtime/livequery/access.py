@@ -81,10 +81,14 @@ class Access:
         return self._acl_allows(obj) and self._allows(obj)
 
     def hidden_fields(self, obj: Wire) -> frozenset[str]:
-        """Return the fields of this object that the caller may not see."""
+        """Return the fields of this object that the caller may not see.
+
+        ``authData`` is for the master key alone: not even a user's own is sent to the user.
+        """
         if not self._hides_by_object or self._table is None:
             return self._hidden
-        return policy.hidden_fields(self.principal, self._table, obj)
+        hidden = policy.hidden_fields(self.principal, self._table, obj)
+        return hidden | policy.always_hidden(self._table)
 
     def redact(self, obj: Wire, stored: Wire | None = None) -> Wire:
         """Return the object without hidden fields; ``obj`` isn't changed.

@@ -375,7 +375,7 @@ def test_a_sign_up_goes_through_the_triggers_of_users(master: Api) -> None:
             raise ScriptFailed("This name isn't allowed.")
         request.object["level"] = 1
 
-    ann = sign_up("ann", authData=None)
+    ann = sign_up("ann")
     assert ann.get("/users/me").json["level"] == 1
     reply = Api(ann.headers).post("/users", {"username": "bad", "password": "correct horse"})
     assert reply.error == (400, 141)

@@ -111,3 +111,9 @@ class Limits(Area):
     )
     ALLOW_CUSTOM_OBJECT_ID = flag(False, "clients choose the id of a new object")
     ALLOW_ANONYMOUS_USERS = flag(False, "users sign in by `authData.anonymous`")
+    ANONYMOUS_ID_LENGTH = whole(
+        16,
+        "characters that `authData.anonymous.id` has at least: strangers can guess shorter ids",
+        least=1,
+        most=255,
+    )

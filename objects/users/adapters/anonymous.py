@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from backend.kernel.json_types import Json
+from backend.settings.conf import service_settings
 from objects.users.adapters.base import Adapter, ProviderIdentity, Unproven, proof_text
-
-# SDKs send a UUID. Knowing the id is all the proof, so it can't be a short one.
-_SHORTEST = 16
 
 
 class Anonymous(Adapter):
@@ -16,6 +14,7 @@ class Anonymous(Adapter):
 
     def verify(self, data: Mapping[str, Json]) -> ProviderIdentity:
         claimed = proof_text(data, "id", longest=255)
-        if len(claimed) < _SHORTEST or not claimed.isprintable():
+        # SDKs send a UUID. Knowing the id is all the proof, so it can't be a short one.
+        if len(claimed) < service_settings.ANONYMOUS_ID_LENGTH or not claimed.isprintable():
             raise Unproven("the id could be guessed")
         return ProviderIdentity(claimed, {"id": claimed})

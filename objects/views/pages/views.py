@@ -53,8 +53,23 @@ from objects.views.pages.responses import address_of, page, see_other
 
 # Pages that only say something; a name is looked up here and is never part of a path.
 _NOTICES = frozenset(
-    {"email_verified", "password_changed", "reset_mail_sent", "verification_mail_sent"}
+    {
+        *("email_verified", "password_changed", "reset_mail_sent", "verification_mail_sent"),
+        *("invalid_reset_link", "invalid_verification_link"),
+    }
 )
+_NAMES_IN_PARSE = {
+    "email_verification_link_expired.html": "invalid_verification_link",
+    "email_verification_link_invalid.html": "invalid_verification_link",
+    "email_verification_send_success.html": "verification_mail_sent",
+    "email_verification_success.html": "email_verified",
+    "invalid_link.html": "invalid_reset_link",
+    "invalid_verification_link.html": "invalid_verification_link",
+    "link_send_success.html": "verification_mail_sent",
+    "password_reset_link_invalid.html": "invalid_reset_link",
+    "password_reset_success.html": "password_changed",
+    "verify_email_success.html": "email_verified",
+}
 _DONE = "Password successfully reset"
 # Parse's message: a script compares it.
 _NOT_RESET = "Failed to reset password: username / email / token is invalid"
@@ -295,10 +310,21 @@ class NoticePage(PageView):
 
     @_describes_page("noticePage", "A page to which forms lead")
     def show(self, sent: Sent) -> HttpResponse:
-        name = self.kwargs["notice"]
-        if name not in _NOTICES:
-            raise CommandUnavailable("There is no such page.", status=404)
-        return page(name)
+        return _notice(self.kwargs["notice"])
+
+
+class NamedPage(PageView):
+    """The same pages under Parse's names for them, without the application's id."""
+
+    @_describes_page("namedPage", "A page to which forms lead, by Parse's name for it")
+    def show(self, sent: Sent) -> HttpResponse:
+        return _notice(_NAMES_IN_PARSE.get(self.kwargs["notice"], ""))
+
+
+def _notice(name: str) -> HttpResponse:
+    if name not in _NOTICES:
+        raise CommandUnavailable("There is no such page.", status=404)
+    return page(name)
 
 
 # -- When something is wrong ----------------------------------------------------------------------

@@ -90,6 +90,59 @@ def test_the_master_key_logs_in_as_anybody(client, master, reader):
     assert ann.post("/loginAs", {"userId": ann.user_id}).error == (403, 119)
 
 
+def test_the_user_of_a_login_by_the_master_key_is_in_the_query_or_the_body(client, master):
+    ann = sign_up("ann")
+    query = f"/loginAs?userId={ann.user_id}"
+    assert master.post(query).json["objectId"] == ann.user_id
+    assert client.post(query).json == {"code": 119, "error": "master key is required"}
+    form = {"content_type": "application/x-www-form-urlencoded"}
+    reply = master.call("POST", "/loginAs", raw=f"userId={ann.user_id}".encode(), **form)
+    assert reply.json["objectId"] == ann.user_id
+
+
+def test_an_address_given_as_user_name_logs_in(client):
+    ann = sign_up("ann", email="ann@example.org")
+    sign_up("bob", email="bob@example.org")
+    for address in ("ann@example.org", "ANN@example.org"):
+        assert log_in(address).json["objectId"] == ann.user_id
+        body = {"username": address, "password": PASSWORD}
+        assert client.post("/verifyPassword", body).json["objectId"] == ann.user_id
+    assert log_in("ann@example.org", "wrong").json == log_in("eve@example.org", "wrong").json
+    both = {"username": "bob@example.org", "email": "ann@example.org", "password": PASSWORD}
+    assert client.post("/login", both).error == (404, 101)
+
+
+def test_a_user_name_precedes_the_same_address(client):
+    ann = sign_up("ann", email="shared@example.org")
+    other = client.post("/users", {"username": "shared@example.org", "password": "another one"})
+    assert log_in("shared@example.org", "another one").json["objectId"] == other.json["objectId"]
+    assert log_in("shared@example.org").error == (404, 101)
+    body = {"email": "shared@example.org", "password": PASSWORD}
+    assert client.post("/login", body).json["objectId"] == ann.user_id
+
+
+def test_guesses_by_address_count_as_those_by_name(client, settings):
+    settings.SERVICE = {**settings.SERVICE, "LOCKOUT_THRESHOLD": 3}
+    sign_up("ann", email="ann@example.org")
+    for name in ("ann@example.org", "ann", "ann@example.org"):
+        assert log_in(name, "wrong").error == (404, 101)
+    for name in ("ann@example.org", "ann"):
+        assert "locked" in log_in(name).json["error"]
+
+
+def test_a_form_logs_in_as_json_does(client):
+    sign_up("ann", email="ann@example.org")
+    form = {"content_type": "application/x-www-form-urlencoded; charset=utf-8"}
+    raw = b"username=ann%40example.org&password=correct+horse"
+    assert client.call("POST", "/login", raw=raw, **form).json["username"] == "ann"
+    json = b'  {"username": "ann", "password": "correct horse"}'
+    assert client.call("POST", "/login", raw=json, **form).json["username"] == "ann"
+    twice = b"username=ann&username=bob&password=correct+horse"
+    assert client.call("POST", "/login", raw=twice, **form).error == (404, 101)
+    for broken in (b"\xff=1", b"%ff=1", b"nonsense", b"a=b&" * 200, b"=%00&&"):
+        assert client.call("POST", "/login", raw=broken, **form).error == (400, 107)
+
+
 def test_logging_out_ends_this_session_and_no_other(client):
     ann = sign_up("ann")
     other = as_user("ann", log_in("ann"))
@@ -106,3 +159,15 @@ def test_a_new_session_on_an_installation_ends_the_former_one_there(client):
     second = as_user("ann", log_in("ann", **{"X-Svc-Installation-Id": "phone"}))
     assert first.get("/users/me").error == (400, 209)
     assert other.get("/users/me").status == second.get("/users/me").status == 200
+
+
+def test_the_master_key_ends_the_session_that_comes_along(client, master, reader):
+    ann = sign_up("ann")
+    other = as_user("ann", log_in("ann"))
+    token = {"X-Svc-Session-Token": ann.token}
+    assert reader.call("POST", "/logout", {}, headers=token).json == {}
+    assert ann.get("/users/me").status == 200
+    assert master.call("POST", "/logout", {}, headers=token).json == {}
+    assert master.call("POST", "/logout", {}, headers=token).json == {}
+    assert ann.get("/users/me").error == (400, 209)
+    assert other.get("/users/me").status == 200

@@ -19,6 +19,7 @@ APP = "/api/apps/test-app"
 RESET, VERIFY = f"{APP}/request_password_reset", f"{APP}/verify_email"
 RESEND = f"{APP}/resend_verification_email"
 NEW = "another good one"
+NAMED = ["invalid_link.html", "password_reset_success.html", "verify_email_success.html"]
 NOTICES = ["email_verified", "password_changed", "reset_mail_sent", "verification_mail_sent"]
 
 
@@ -406,3 +407,25 @@ def test_a_deployment_may_bring_templates_of_its_own(browser, settings, tmp_path
     assert letter.body.startswith("Nur für ann@example.org: http")
     assert letter.subject == "Neu Bcc: eve@evil.org"
     assert letter.recipients() == ["ann@example.org"]
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_pages_have_parse_s_names_too(browser, name):
+    response = browser.get(f"/api/apps/{name}")
+    assert response.status_code == 200
+    assert response["Content-Type"].startswith("text/html")
+    assert browser.get(f"/api/apps/no_{name}").status_code == 404
+
+
+def test_a_script_learns_that_a_link_is_wrong_by_parse_s_message(browser, ann):
+    response = browser.post(
+        RESET,
+        urlencode({"token": "wrong", "new_password": NEW, "username": "ann"}),
+        content_type="application/x-www-form-urlencoded",
+        HTTP_X_REQUESTED_WITH="XMLHttpRequest",
+    )
+    assert response.json() == {
+        "code": -1,
+        "error": "Failed to reset password: username / email / token is invalid",
+    }
+    assert log_in("ann").status == 200

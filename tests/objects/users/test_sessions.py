@@ -145,6 +145,106 @@ def test_an_expired_session_is_over(client):
     assert reply.json["error"] == "Session token is expired."
 
 
+def test_an_expired_session_shows_itself_and_nothing_else(client, master):
+    ann = sign_up("ann")
+    expire(ann.token, seconds=1)
+    me = ann.get("/sessions/me").json
+    assert (me["user"], me["sessionToken"]) == (ann.pointer, ann.token)
+    session = {"X-Svc-Session-Token": ann.token}
+    assert master.call("GET", "/sessions/me", headers=session).status == 200
+    assert master.call("GET", "/users/me", headers=session).error == (400, 209)
+    for reply in (
+        ann.put("/sessions/me", {"note": "x"}),
+        ann.get(f"/sessions/{me['objectId']}"),
+        ann.get("/sessions"),
+        ann.post("/sessions"),
+        ann.post("/upgradeToRevocableSession"),
+        ann.post("/logout"),
+    ):
+        assert reply.json == {"code": 209, "error": "Session token is expired."}
+
+
+def test_with_the_master_key_the_session_that_comes_along_is_me(client, master, reader):
+    ann = sign_up("ann", email="ann@example.org")
+    session = {"X-Svc-Session-Token": ann.token}
+    for caller in (master, reader):
+        me = caller.call("GET", "/users/me", headers=session).json
+        assert (me["objectId"], me["sessionToken"]) == (ann.user_id, ann.token)
+        mine = caller.call("GET", "/sessions/me", headers=session).json
+        assert (mine["user"], mine["sessionToken"]) == (ann.pointer, ann.token)
+        wrong = {"X-Svc-Session-Token": "r:" + "0" * 32}
+        assert caller.call("GET", "/users/me", headers=wrong).error == (400, 209)
+        assert caller.call("GET", "/sessions/me", headers=wrong).error == (400, 209)
+        assert caller.get("/users/me").error == (400, 209)
+        assert caller.get("/sessions/me").error == (400, 209)
+
+
+@pytest.mark.parametrize("route", ["/sessions", "/classes/_Session"])
+def test_a_session_is_found_by_its_token(client, master, route):
+    ann, bob = sign_up("ann"), sign_up("bob")
+    (found,) = master.get(route, where={"sessionToken": ann.token}).json["results"]
+    assert (found["user"], found["sessionToken"]) == (ann.pointer, ann.token)
+    either = {"$or": [{"sessionToken": ann.token}, {"user": bob.pointer}]}
+    results = master.get(route, where=either).json["results"]
+    assert [item.get("sessionToken") for item in results] == [ann.token, None]
+    assert master.get(route, where={"sessionToken": ann.token}, count=1, limit=0).json == {
+        "results": [],
+        "count": 1,
+    }
+    keyed = master.get(route, where={"sessionToken": ann.token}, keys="user").json["results"]
+    assert "sessionToken" not in keyed[0]
+    for token in ("r:" + "0" * 32, "", "nonsense", None):
+        none = master.get(route, where={"sessionToken": token}).json["results"]
+        assert all("sessionToken" not in item for item in none)
+        assert token is None or none == []
+    # A user finds no session of another one, even by its token.
+    assert bob.get(route, where={"sessionToken": ann.token}).json["results"] == []
+    assert len(ann.get(route, where={"sessionToken": ann.token}).json["results"]) == 1
+    assert client.get(route, where={"sessionToken": ann.token}).error == (400, 209)
+
+
+def test_the_session_of_the_request_shows_its_token_by_its_id_too(client, master):
+    ann, bob = sign_up("ann"), sign_up("bob")
+    session_id = ann.get("/sessions/me").json["objectId"]
+    assert ann.get(f"/sessions/{session_id}").json["sessionToken"] == ann.token
+    assert "sessionToken" not in ann.get(f"/sessions/{session_id}", keys="user").json
+    assert "sessionToken" not in master.get(f"/sessions/{session_id}").json
+    assert bob.get(f"/sessions/{session_id}").error == (404, 101)
+
+
+def test_errors_without_a_session_are_those_that_sdks_know(client):
+    ann = sign_up("ann")
+    path = f"/sessions/{ann.get('/sessions/me').json['objectId']}"
+    for reply in (client.get("/sessions"), client.get(path), client.delete(path)):
+        assert reply.json == {"code": 209, "error": "Invalid session token"}
+    for reply in (client.post("/sessions"), client.put(path, {"a": 1}), client.get("/sessions/me")):
+        assert reply.json == {"code": 209, "error": "Session token required."}
+
+
+def test_guarded_fields_of_a_session_are_named(client, master):
+    ann = sign_up("ann")
+    path = f"/sessions/{ann.get('/sessions/me').json['objectId']}"
+    for name, value in (("installationId", "x"), ("sessionToken", "r:x"), ("expiresAt", DATE)):
+        reply = ann.put(path, {name: value})
+        assert reply.json == {"code": 105, "error": f"Invalid key name: {name}"}
+    assert ann.put(path, {"ACL": {}}).json["error"] == "Cannot set ACL on a Session."
+    assert ann.put(path, {"user": ann.pointer, "note": "x"}).status == 200
+    assert master.put(path, {"sessionToken": "r:x"}).error == (400, 105)
+    assert master.put(path, {"expiresAt": DATE}).status == 200
+
+
+def test_a_session_begun_by_hand_ends_the_one_of_its_installation(client):
+    ann = sign_up("ann")
+    first = with_token(ann.post("/sessions", {"installationId": "phone"}).json["sessionToken"])
+    bob = sign_up("bob")
+    bobs = with_token(bob.post("/sessions", {"installationId": "phone"}).json["sessionToken"])
+    second = with_token(ann.post("/sessions", {"installationId": "phone"}).json["sessionToken"])
+    assert first.get("/users/me").error == (400, 209)
+    for api in (ann, second, bobs):
+        assert api.get("/users/me").status == 200
+    assert ann.post("/sessions", {"installationId": 1}).status == 400
+
+
 def test_a_session_is_renewed_on_use_where_that_is_wanted(client, settings):
     settings.SERVICE = {**settings.SERVICE, "EXTEND_SESSION_ON_USE": True, "SESSION_LENGTH": 1000}
     ann = sign_up("ann")
