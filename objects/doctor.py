@@ -139,8 +139,8 @@ def addresses_of_users() -> Iterator[Finding]:
     else:
         yield warn(
             "Everybody who may read a user is shown the user's e-mail address.",
-            'Name email in protectedFields of _User for the group "*", by PUT /schemas/_User, the '
-            "admin or PROTECTED_FIELDS.",
+            'Name email for the group "*" in PROTECTED_FIELDS, or in protectedFields of _User, by '
+            "PUT /schemas/_User or in the admin.",
         )
 
 

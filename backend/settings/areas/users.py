@@ -65,8 +65,9 @@ class Users(Area):
     )
     PROTECTED_FIELDS: Setting[Protection] = Setting(
         {"_User": {"*": ("email",)}},
-        "JSON: fields that are hidden from groups of callers, by class, where the class's"
-        " permissions don't name the group. A class that you name replaces its default;"
+        "JSON: fields that are hidden from groups of callers, by class: those for `*` always,"
+        " others where the class's permissions don't name the group. A class that you name replaces"
+        " its default;"
         ' `{"_User": {"*": []}}` shows addresses'
         " ([permissions.md](permissions.md#protected-fields))",
         _protected_fields,

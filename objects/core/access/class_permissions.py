@@ -159,7 +159,7 @@ _default_protection: dict[str, Protection] = {"_User": {EVERYBODY: frozenset({Fi
 
 
 def set_default_protection(by_class: Mapping[str, Protection]) -> None:
-    """Set the protected fields of classes whose permissions don't name the group."""
+    """Set the fields that classes protect in addition to what their permissions say."""
     _default_protection.clear()
     _default_protection.update(by_class)
 
@@ -195,7 +195,8 @@ def parse_permissions(
 
     ``user_fields`` are the fields of the class that may name users (pointers to ``_User`` and
     arrays), ``all_fields`` those that may be protected. What ``default``, the class's own
-    permissions, hides from a group stays hidden from it until the group itself is named.
+    permissions, hides from a group stays hidden from it until the group itself is named, and what
+    it hides from everybody (``*``) stays hidden from callers who are in no other named group.
     Raises ``InvalidJSON`` as Parse does.
     """
     if not isinstance(json, dict):
@@ -295,7 +296,9 @@ def _protected(
                     f"Field '{shown(name)}' in protectedFields:{group} does not exist"
                 )
             hidden.add(FieldName(name))
-        protected[group] = frozenset(hidden)
+        # SDKs and dashboards send an empty list for everybody with every change of permissions.
+        always = default.get(group, frozenset()) if group == EVERYBODY else frozenset()
+        protected[group] = frozenset(hidden) | always
     return protected
 
 

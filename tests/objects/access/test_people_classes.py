@@ -104,10 +104,11 @@ def test_a_custom_permission_that_is_silent_about_it_keeps_addresses_protected(a
         body = send(account["stranger"], "GET", f"/users/{OWNER_ID}", None).json
         assert "email" not in body
         assert "authData" not in body
-    permit("_User", **PUBLIC, protectedFields={"*": []})
-    body = send(account["stranger"], "GET", f"/users/{OWNER_ID}", None).json
-    assert "email" in body
-    assert "authData" not in body
+    for group, is_shown in (("*", False), ("authenticated", True)):
+        permit("_User", **PUBLIC, protectedFields={group: []})
+        body = send(account["stranger"], "GET", f"/users/{OWNER_ID}", None).json
+        assert ("email" in body) == is_shown
+        assert "authData" not in body
 
 
 @pytest.mark.parametrize("route", ROUTES)

@@ -243,8 +243,8 @@ def test_mail_addresses_of_users_are_hidden_by_default():
         ({"find": {"*": True}}, {"email"}),
         ({"protectedFields": {}}, {"email"}),
         ({"protectedFields": {"role:Admin": []}}, {"email"}),
-        ({"protectedFields": {"*": []}}, set()),
-        ({"protectedFields": {"*": ["phone"]}}, {"phone"}),
+        ({"protectedFields": {"*": []}}, {"email"}),
+        ({"protectedFields": {"*": ["phone"]}}, {"email", "phone"}),
     ],
 )
 def test_what_a_class_hides_by_itself_stays_hidden_until_the_group_is_named(wire, hidden):
