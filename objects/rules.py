@@ -123,6 +123,9 @@ class Rules(Generic[AnyChange]):
         only members of relations were added.
         """
 
+    def add_internal_fields(self, objects: Sequence[Wire]) -> None:
+        """Add what only the maintenance key sees to objects that it reads."""
+
     def error_for(self, constraint: str) -> ServiceError | None:
         """Return the error that a violated constraint of the class's table means, or None."""
         return None

@@ -33,6 +33,7 @@ from objects.core.query.tree import (
     near_of,
 )
 from objects.definitions import registry
+from objects.rules import rules_of
 from objects.service.stale_definitions import with_current_classes
 from objects.sql.pipeline.statement import compile_aggregation
 from objects.sql.tables import ClassTable
@@ -291,9 +292,12 @@ def _shaped(
     includes = options.include or options.include_all
     project = projection(table, options)
     protects = hidden_fields(principal, table) or hides_by_object(principal, table)
-    if not (includes or project or protects):
+    rules = rules_of(table.class_name) if principal.is_maintenance else None
+    if not (includes or project or protects or rules):
         return records
     objects = visible(principal, table, decoded(records, memory))
+    if rules is not None:
+        rules.add_internal_fields(objects)
     if includes:
         expand(principal, table, objects, options, memory)
     return objects if project is None else [project(obj) for obj in objects]

@@ -27,7 +27,7 @@ VERIFY = MailToken.Purpose.VERIFY_EMAIL.value
 RESET = MailToken.Purpose.RESET_PASSWORD.value
 
 _BYTES = 32
-_TOKEN = re.compile(r"[A-Za-z0-9_-]{43}\Z")
+_TOKEN = re.compile(r"[A-Za-z0-9_-]{16,128}\Z")  # those of imports have other lengths
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def issue(user_id: str, purpose: str, address: str) -> str | None:
             return None
         forget(user_id, purpose)
         MailToken.objects.create(
-            token_hash=_hash(token),
+            token_hash=hash_of(token),
             user_id=user_id,
             purpose=purpose,
             email=address,
@@ -76,7 +76,7 @@ def _valid(token: str, purpose: str) -> QuerySet[MailToken]:
         is_of_user |= Q(user__email=None, user__username=F("email"))
     # By its hash the database finds it: what takes how long depends on nothing that is secret.
     return MailToken.objects.filter(
-        is_of_user, token_hash=_hash(token), purpose=purpose, expires_at__gt=Now()
+        is_of_user, token_hash=hash_of(token), purpose=purpose, expires_at__gt=Now()
     )
 
 
@@ -122,5 +122,6 @@ def _lock(user_id: str) -> bool:
     return bool(locked.values_list("pk"))
 
 
-def _hash(token: str) -> bytes:
+def hash_of(token: str) -> bytes:
+    """Return what is stored of a token."""
     return hashlib.sha256(token.encode()).digest()

@@ -27,11 +27,12 @@ from backend.settings.conf import service_settings
 from objects.access.policy import refused_account
 from objects.core.values import equal
 from objects.rules import Change, Rules, TransferredObject
-from objects.users import adapters, passkeys, rows
+from objects.users import adapters, internal_fields, passkeys, rows
 from objects.users.accounts import master_fields, passwords, second_factor, transfers
 from objects.users.accounts.second_factor import MFA
 from objects.users.adapters import identities
 from objects.users.email import delivery
+from objects.users.internal_fields import InternalFields
 from objects.users.names import check_email, check_new_email, check_new_username, check_username
 from objects.users.passkeys import keys
 from objects.users.sessions import gate, tokens
@@ -51,6 +52,8 @@ class UserChange(Change):
     second_factor: Json = field(default=None, repr=False)
     """What ``authData.mfa`` asks for."""
     is_new_email: bool = False
+    internal: InternalFields | None = None
+    """What the maintenance key sets apart from the object."""
 
 
 class UserRules(Rules[UserChange]):
@@ -59,6 +62,8 @@ class UserRules(Rules[UserChange]):
     change_type = UserChange
 
     def check_request(self, change: UserChange) -> None:
+        if change.principal.is_maintenance:
+            change.internal = internal_fields.take(change.fields)
         # Before triggers: what server code sets for a client is the deployment's own decision.
         principal, fields = change.principal, change.fields
         if not principal.may_write_as_master:
@@ -80,7 +85,10 @@ class UserRules(Rules[UserChange]):
         _take_identities(change)
         _take_username(change)
         _take_email(change)
-        if "password" in fields or (change.creating and not change.identities):
+        if change.internal is not None and "password" not in fields:
+            change.encoded = change.internal.encoded
+        needs_password = change.creating and not change.identities and change.encoded is None
+        if "password" in fields or needs_password:
             password = passwords.check_form(fields.pop("password", None))
             passwords.check_policy(password, fields.get("username"))
             change.password = password
@@ -110,6 +118,9 @@ class UserRules(Rules[UserChange]):
         identities.add(change.object_id, change.identities)
         _set_up_second_factor(change)
         delivery.email_given(change.object_id, change.fields.get("email"), new=True)
+        self._store_internal(change)
+        if change.internal is not None:
+            return  # an import: nobody signs up
         provider = ",".join(change.identities) or None
         token = gate.enter_new(change.principal, change.object_id, provider)
         if token is not None:
@@ -148,6 +159,7 @@ class UserRules(Rules[UserChange]):
             delivery.email_given(change.object_id, change.fields.get("email"), new=False)
         if change.encoded is not None:
             self._change_password(change, change.encoded)
+        self._store_internal(change)
         if "ACL" in change.fields and gate.is_closed(change.object_id):
             tokens.end_all_of(change.object_id)
 
@@ -160,6 +172,16 @@ class UserRules(Rules[UserChange]):
         if change.principal.user_id == change.object_id:
             examined = gate.examine(change.principal, change.object_id, gate.NEW_PASSWORD)
             change.shown["sessionToken"] = gate.enter(examined, "password")
+
+    def _store_internal(self, change: UserChange) -> None:
+        if change.internal is None:
+            return
+        email = change.fields.get("email", (change.before or {}).get("email"))
+        address = email if isinstance(email, str) else None
+        internal_fields.store(change.object_id, change.internal, address)
+
+    def add_internal_fields(self, objects: Sequence[Wire]) -> None:
+        internal_fields.add_to(objects)
 
     # -- Removing ---------------------------------------------------------------------------------
 

@@ -1,0 +1,188 @@
+"""Users that come from Parse Server: their hashes, and the internal fields of their accounts."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import bcrypt
+import pytest
+
+from objects.users.email import tokens
+from objects.users.models import FormerPassword, MailToken, Password
+from tests.people import log_in, sign_up
+from tests.rest import CLIENT, MAINTENANCE, MASTER, Api
+
+
+@pytest.fixture
+def maintenance(db: None) -> Api:
+    return Api(MAINTENANCE)
+
+
+def hashed(password: str, prefix: bytes = b"2b") -> str:
+    """The hash of a password as Parse Server stores it, with the least work."""
+    salt = bcrypt.gensalt(4, prefix=b"2b")
+    encoded = bcrypt.hashpw(password.encode()[:72], salt).decode()
+    return encoded.replace("$2b$", f"${prefix.decode()}$", 1)
+
+
+def date(moment: datetime) -> dict[str, str]:
+    text = moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return {"__type": "Date", "iso": text}
+
+
+def imported(maintenance: Api, name: str = "ann", **fields: Any) -> str:
+    reply = maintenance.post("/users", {"username": name, **fields})
+    assert reply.status == 201, reply.json
+    assert "sessionToken" not in reply.json
+    return str(reply.json["objectId"])
+
+
+@pytest.mark.parametrize("prefix", [b"2a", b"2b", b"2y"])
+def test_a_user_logs_in_with_the_password_of_the_hash(maintenance: Api, prefix: bytes) -> None:
+    user_id = imported(maintenance, _hashed_password=hashed("correct horse", prefix))
+    assert log_in("ann", "wrong horse").error == (404, 101)
+    assert log_in("ann").json["objectId"] == user_id
+
+
+def test_a_login_replaces_the_hash_by_one_of_the_service(maintenance: Api) -> None:
+    user_id = imported(maintenance, _hashed_password=hashed("correct horse"))
+    assert Password.objects.get(user_id=user_id).encoded.startswith("bcrypt$$2b$")
+    assert log_in("ann", "wrong horse").status == 404
+    assert Password.objects.get(user_id=user_id).encoded.startswith("bcrypt$$2b$")
+    assert log_in("ann").status == 200
+    assert Password.objects.get(user_id=user_id).encoded.startswith("argon2$argon2id$")
+    assert log_in("ann").status == 200
+
+
+def test_of_a_long_password_the_first_72_bytes_count_until_then(maintenance: Api) -> None:
+    long = "x" * 80
+    imported(maintenance, _hashed_password=hashed(long))
+    assert log_in("ann", "x" * 71).status == 404
+    assert log_in("ann", long).status == 200
+    assert log_in("ann", "x" * 72).status == 404
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "plain text",
+        "",
+        5,
+        [],
+        "$2b$31$" + "a" * 53,
+        "$2b$10$short",
+        "md5$salt$0123456789abcdef",
+        "bcrypt$$2b$10$" + "a" * 53,
+        "argon2$\u00e9$",
+        "x$" * 400,
+    ],
+)
+def test_what_is_no_hash_is_refused(maintenance: Api, value: Any) -> None:
+    reply = maintenance.post("/users", {"username": "ann", "_hashed_password": value})
+    assert reply.error == (400, 111)
+    assert maintenance.get("/users").json["results"] == []
+
+
+def test_a_hash_of_the_service_is_taken_as_it_is(maintenance: Api) -> None:
+    ann = sign_up("ann")
+    encoded = Password.objects.get(user_id=ann.user_id).encoded
+    imported(maintenance, "bob", _hashed_password=encoded)
+    assert log_in("bob").status == 200
+
+
+def test_only_the_maintenance_key_sets_internal_fields(db: None) -> None:
+    ann = sign_up("ann")
+    for api in (Api(CLIENT), Api(MASTER)):
+        body = {"username": "bob", "password": "p", "_hashed_password": hashed("p")}
+        assert api.post("/users", body).error == (400, 105)
+    for api in (ann, Api(MASTER)):
+        assert api.put(f"/users/{ann.user_id}", {"_failed_login_count": 0}).error == (400, 105)
+    assert log_in("ann").status == 200
+
+
+@pytest.mark.parametrize("name", ["_rperm", "_wperm", "_session_token", "_tombstone", "_x", "__op"])
+def test_other_internal_names_are_refused(maintenance: Api, name: str) -> None:
+    reply = maintenance.post("/users", {"username": "ann", "password": "p", name: "x"})
+    assert reply.error == (400, 105)
+    assert reply.json["error"] == f"Invalid field name: {name}."
+
+
+def test_an_account_is_imported_with_its_state(maintenance: Api) -> None:
+    soon = datetime.now(UTC) + timedelta(hours=1)
+    earlier = datetime(2020, 1, 1, tzinfo=UTC)
+    user_id = imported(
+        maintenance,
+        email="ann@example.org",
+        _hashed_password=hashed("correct horse"),
+        _password_history=[hashed("former horse")],
+        _password_changed_at=date(earlier),
+        _failed_login_count=3,
+        _account_lockout_expires_at=date(soon),
+        _perishable_token="0123456789abcdefghijklmno",
+        _perishable_token_expires_at=date(soon),
+        _email_verify_token="abcdefghijklmno0123456789",
+    )
+    assert FormerPassword.objects.filter(user_id=user_id).count() == 1
+    holder = tokens.holder_of("0123456789abcdefghijklmno", tokens.RESET)
+    assert (holder.user_id, holder.address) == (user_id, "ann@example.org")
+    assert tokens.holder_of("abcdefghijklmno0123456789", tokens.VERIFY).user_id == user_id
+    (user,) = maintenance.get("/users").json["results"]
+    assert user["_password_changed_at"] == date(earlier)
+    assert user["_failed_login_count"] == 3
+    assert user["_account_lockout_expires_at"] == date(soon)
+    assert user["_perishable_token_expires_at"] == date(soon)
+    assert "_email_verify_token_expires_at" in user
+    assert maintenance.get(f"/users/{user_id}").json == user
+
+
+def test_fields_are_changed_and_removed(maintenance: Api) -> None:
+    user_id = imported(
+        maintenance,
+        email="ann@example.org",
+        _hashed_password=hashed("correct horse"),
+        _failed_login_count=3,
+        _perishable_token="0123456789abcdefghijklmno",
+    )
+    path = f"/users/{user_id}"
+    until = datetime.now(UTC) + timedelta(minutes=5)
+    body = {
+        "_failed_login_count": 0,
+        "_perishable_token_expires_at": until.isoformat(),
+        "_account_lockout_expires_at": None,
+    }
+    assert maintenance.put(path, body).status == 200
+    user = maintenance.get(path).json
+    assert user["_failed_login_count"] == 0
+    assert user["_perishable_token_expires_at"]["iso"][:19] == until.isoformat()[:19]
+    assert maintenance.put(path, {"_perishable_token": {"__op": "Delete"}}).status == 200
+    assert not MailToken.objects.filter(user_id=user_id).exists()
+    assert log_in("ann").status == 200
+    assert maintenance.put(path, {"_hashed_password": hashed("new horse")}).status == 200
+    assert log_in("ann").status == 404
+    assert log_in("ann", "new horse").status == 200
+
+
+def test_hashes_and_tokens_are_never_shown(maintenance: Api) -> None:
+    token = "0123456789abcdefghijklmno"
+    encoded = hashed("correct horse")
+    user_id = imported(
+        maintenance,
+        email="ann@example.org",
+        _hashed_password=encoded,
+        _password_history=[encoded],
+        _perishable_token=token,
+    )
+    for path in ("/users", f"/users/{user_id}", "/classes/_User"):
+        text = str(maintenance.get(path).json)
+        assert encoded not in text
+        assert token not in text
+        assert "_hashed_password" not in text
+
+
+def test_other_keys_see_no_internal_field(maintenance: Api) -> None:
+    user_id = imported(maintenance, _hashed_password=hashed("correct horse"), _failed_login_count=1)
+    session = log_in("ann").json["sessionToken"]
+    for headers in (CLIENT, MASTER, {**CLIENT, "X-Svc-Session-Token": session}):
+        user = Api(headers).get(f"/users/{user_id}").json
+        assert not [name for name in user if name.startswith("_")]
