@@ -11,11 +11,13 @@ from django.db.models.signals import post_migrate
 from backend.http.ports import ports
 from objects.access import default_protection
 from objects.changes import capture
+from objects.core.names import IDEMPOTENCY
 from objects.core.values import set_file_address
 from objects.database.orm import guard_connection
 from objects.file_urls import address_in_value
 from objects.idempotency import replays
 from objects.reencryption import encrypted_column
+from objects.rules import set_rules
 from objects.users.accounts import second_factor
 from objects.users.models import SecondFactor
 from objects.users.rules.classes import offer_classes
@@ -33,6 +35,8 @@ def wire(config: AppConfig) -> None:
     post_migrate.connect(capture.install, sender=config)
     # ``_User``, ``_Session``, ``_Role`` and ``_Installation`` with their rules.
     offer_classes()
+    # Purging ``_Idempotency`` forgets request ids.
+    set_rules(IDEMPOTENCY, replays.IdempotencyRules())
     # The setting ``PROTECTED_FIELDS``.
     default_protection.install()
     # The address of a File in an object is the service's, not the client's.

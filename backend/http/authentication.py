@@ -70,6 +70,7 @@ class Credentials(NamedTuple):
     session_token: str | None = None
     installation_id: str | None = None
     maintenance_key: str | None = None
+    windows_key: str | None = None
 
 
 # In the order of the fields above.
@@ -82,6 +83,7 @@ _HEADERS = (
     "SESSION_TOKEN",
     "INSTALLATION_ID",
     "MAINTENANCE_KEY",
+    "WINDOWS_KEY",
 )
 _WINDOWS_KEY = "HTTP_X_PARSE_WINDOWS_KEY"
 _WITHOUT_ALIAS = tuple((f"HTTP_X_SVC_{name}",) * 2 for name in _HEADERS)
@@ -223,6 +225,7 @@ def check_keys(credentials: Credentials, address: str) -> Principal:
         (credentials.rest_key, "REST_API_KEY"),
         (credentials.javascript_key, "JAVASCRIPT_KEY"),
         (credentials.client_key, "CLIENT_KEY"),
+        (credentials.windows_key, "CLIENT_KEY"),
     )
     # Always all that are given, so that the time doesn't show which of them matches.
     matches = [is_key(key, name) for key, name in keys if key is not None]

@@ -32,21 +32,31 @@ def key_name(credentials: Credentials) -> str:
         return "maintenance_key"
     if credentials.master_key is not None:
         return "master_key"
-    if credentials.javascript_key is None and credentials.client_key is None:
+    others = (credentials.javascript_key, credentials.client_key, credentials.windows_key)
+    if others == (None, None, None):
         return "" if credentials.rest_key is None else "rest_key"
     values = {
         name: key
-        for name in ("rest_key", "javascript_key", "client_key")
+        for name in ("rest_key", "javascript_key", "client_key", "windows_key")
         if (key := getattr(credentials, name)) is not None
     }
     if len(values) > 1:
         # One of them is right. Which one is counted mustn't depend on what stands beside it.
         values = {name: key for name, key in values.items() if _is_right(name, key)}
-    return next(iter(values), "")
+    name = next(iter(values), "")
+    return "client_key" if name == "windows_key" else name
+
+
+_SETTINGS = {
+    "rest_key": "REST_API_KEY",
+    "javascript_key": "JAVASCRIPT_KEY",
+    "client_key": "CLIENT_KEY",
+    "windows_key": "CLIENT_KEY",
+}
 
 
 def _is_right(name: str, key: str) -> bool:
-    return is_key(key, name.upper().replace("REST_KEY", "REST_API_KEY"))
+    return is_key(key, _SETTINGS[name])
 
 
 def admitted(

@@ -48,6 +48,7 @@ ROLE: Final = ClassName(Subject("_Role"))
 INSTALLATION: Final = ClassName(Subject("_Installation"))
 PUSH_STATUS: Final = ClassName(Subject("_PushStatus"))
 AUDIENCE: Final = ClassName(Subject("_Audience"))
+IDEMPOTENCY: Final = ClassName(Subject("_Idempotency"))
 
 OBJECT_ID: Final = FieldName("objectId")
 CREATED_AT: Final = FieldName("createdAt")

@@ -33,6 +33,7 @@ from objects.database.orm import delete_in_batches, orm_queries
 from objects.database.statements import fetch
 from objects.database.transactions import all_or_nothing
 from objects.idempotency.models import KeptAnswer
+from objects.rules import NoRules
 
 MOST_BYTES: Final = 64 * 1024
 """Of an answer's body. Of a larger one only is kept that it was given."""
@@ -149,3 +150,11 @@ def _keep(request: IdentifiedRequest, answered: StoredResponse) -> None:
 def remove_expired_answers() -> int:
     """Remove the answers that count no longer; how many that were. It may run twice at once."""
     return delete_in_batches(KeptAnswer.objects.filter(expires_at__lt=Now()), _AT_ONCE)
+
+
+class IdempotencyRules(NoRules):
+    """The rules of ``_Idempotency``, which is the name that Parse gives to stored request ids."""
+
+    @orm_queries()
+    def after_purge(self) -> None:
+        KeptAnswer.objects.all().delete()

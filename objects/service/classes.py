@@ -258,6 +258,10 @@ def purge(principal: Principal, class_name: ClassName) -> None:
     current = registry.find(class_name)
     if current is None:
         check_class_name(class_name)
+        rules = rules_of(class_name)
+        if rules is not None:  # of a class that has no objects of its own
+            with maintenance.writing():
+                rules.after_purge()
         return
     with locks.stopped(current), maintenance.writing():
         table = _existing(registry.lock(class_name), class_name)

@@ -41,6 +41,7 @@ def test_a_wrong_master_key_is_refused_whatever_else_is_right(headers):
         {"X-Svc-REST-API-Key": "wrong"},
         {"X-Svc-JavaScript-Key": "wrong"},
         {"X-Svc-Client-Key": ""},
+        {"X-Parse-Windows-Key": "wrong"},
     ],
 )
 def test_without_a_valid_client_key_it_is_refused(headers):
@@ -57,6 +58,7 @@ def test_without_a_valid_client_key_it_is_refused(headers):
         {"X-Svc-REST-API-Key": "test-rest-key"},
         {"X-Svc-JavaScript-Key": "test-javascript-key"},
         {"X-Svc-Client-Key": "test-client-key"},
+        {"X-Parse-Windows-Key": "test-client-key"},
         {"X-Svc-Master-Key": "test-master-key"},
         {"X-Svc-Master-Key": "test-read-only-key"},
     ],

@@ -369,3 +369,19 @@ def test_internal_fields_are_for_the_master_key_and_no_object_has_them(master, c
         }
         assert master.results("Game", where=where) == []
     assert master.get("/classes/Game", where={"_rperm": "*"}).error == (400, 105)
+def test_a_constraint_may_be_written_as_nested_parameters(client, master):
+    for score in (1, 2):
+        master.make("Game", name=f"game {score}", on=True)
+
+    def names(query):
+        reply = client.get(f"/classes/Game?{query}")
+        assert reply.status == 200, reply.json
+        return [game["name"] for game in reply.json["results"]]
+
+    assert names("where[name]=game%201") == ["game 1"]
+    assert names("where%5Bname%5D%5B$regex%5D=2$") == ["game 2"]
+    assert names("where[name][$regex]=A'B'%3BSELECT+PG_SLEEP(3)%3B--") == []
+    assert names("where[name][$ne]=game%201&limit=5") == ["game 2"]
+    deep = "".join(f"[k{level}]" for level in range(6))
+    for query in ("where[]=1", f"where{deep}=1", "where[name=1", "limit[a]=1", "where[__op]=1"):
+        assert client.get(f"/classes/Game?{query}").status == 400, query

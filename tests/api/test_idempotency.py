@@ -277,6 +277,15 @@ def test_where_requested_a_repeated_request_is_refused_as_by_parse(master, game,
     assert KeptAnswer.objects.get().answer is None
 
 
+def test_a_purge_forgets_ids(master, client, game):
+    with_id(master).put(game, INCREMENT)
+    assert client.delete("/purge/_Idempotency").error == (403, 119)
+    assert KeptAnswer.objects.exists()
+    assert master.delete("/purge/_Idempotency").status == 200
+    with_id(master).put(game, INCREMENT)
+    assert score(game) == 2
+
+
 def test_in_this_mode_a_request_that_failed_may_be_sent_again(master, game, settings):
     setting(settings, IDEMPOTENCY_MODE="reject")
     assert with_id(master).put(game, {"score": "text"}).error == (400, 111)
