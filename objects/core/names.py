@@ -198,6 +198,8 @@ def check_object_id(object_id: object) -> ObjectId:
     """Return an id that a new object may have, or raise ``MissingObjectId``."""
     if isinstance(object_id, str) and is_object_id(object_id) and object_id not in _RESERVED_IDS:
         return object_id
+    if object_id is None or object_id == "":
+        raise MissingObjectId("objectId must not be empty, null or undefined")
     raise MissingObjectId(f"Invalid object id: {shown(object_id)}")
 
 

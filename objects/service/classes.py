@@ -38,13 +38,13 @@ from objects.storage import contents
 
 def all_schemas(principal: Principal) -> list[Wire]:
     """Return the schemas of all classes, by name."""
-    _check_master(principal)
+    check_may_manage(principal)
     return [table.schema.to_wire() for table in registry.all_classes()]
 
 
 def schema(principal: Principal, class_name: ClassName) -> Wire:
     """Return the schema of a class. Raises ``InvalidClassName`` if there is none."""
-    _check_master(principal)
+    check_may_manage(principal)
     registry.forget(class_name)
     return _existing(registry.find(class_name), class_name).schema.to_wire()
 
@@ -52,7 +52,7 @@ def schema(principal: Principal, class_name: ClassName) -> Wire:
 @maintenance.reported_first
 def create(principal: Principal, class_name: ClassName, body: Json) -> Wire:
     """Make a class. Raises ``InvalidClassName`` (taken or invalid) and the errors of the body."""
-    _check_master(principal, "create")
+    check_may_manage(principal, "create")
     schema = new_schema(class_name, body, service_settings.CLASS_PERMISSIONS_DEFAULT)
     with maintenance.writing():
         table = registry.create(schema)
@@ -70,7 +70,7 @@ def change(principal: Principal, class_name: ClassName, body: Json) -> Wire:
     if one can't be built (a unique one over values that aren't), its declaration is taken back
     and ``DuplicateValue`` raised, while the rest of the change stays, other indexes included.
     """
-    _check_master(principal, "update")
+    check_may_manage(principal, "update")
     maintenance.check()
     current = _existing(registry.current(class_name), class_name)
     with locks.stopped(current):
@@ -107,7 +107,7 @@ def _change(current: ClassTable, body: Json) -> Wire:
 @maintenance.reported_first
 def drop_undeclared_indexes(principal: Principal, class_name: ClassName) -> list[str]:
     """Drop the indexes in the database that the class doesn't declare; return their names."""
-    _check_master(principal, "update")
+    check_may_manage(principal, "update")
     with maintenance.writing():
         return indexes.drop_undeclared(_existing(registry.lock(class_name), class_name))
 
@@ -195,7 +195,7 @@ def close_to_public(
     Returns what the public might do until now. Roles, users and pointer fields in the permissions
     keep their rights, and so do readers. Raises ``InvalidClassName`` if there is no such class.
     """
-    _check_master(principal, "update")
+    check_may_manage(principal, "update")
     with maintenance.writing():
         table = _existing(registry.lock(class_name), class_name)
         before = table.schema.permissions
@@ -235,7 +235,7 @@ def delete(principal: Principal, class_name: ClassName) -> None:
 
     A class that isn't there is no error, as with Parse.
     """
-    _check_master(principal, "delete")
+    check_may_manage(principal, "delete")
     check_class_name(class_name)
     current = registry.find(class_name)
     with locks.stopped(current) if current else nullcontext(), maintenance.writing():
@@ -254,7 +254,7 @@ def delete(principal: Principal, class_name: ClassName) -> None:
 @maintenance.reported_first
 def purge(principal: Principal, class_name: ClassName) -> None:
     """Remove all objects of a class; its schema stays. A class that doesn't exist has none."""
-    _check_master(principal, "purge")
+    check_may_manage(principal, "purge")
     current = registry.find(class_name)
     if current is None:
         check_class_name(class_name)
@@ -280,7 +280,8 @@ def _existing(table: ClassTable | None, class_name: ClassName) -> ClassTable:
     return table
 
 
-def _check_master(principal: Principal, action: str | None = None) -> None:
+def check_may_manage(principal: Principal, action: str | None = None) -> None:
+    """Raise what keeps the caller from reading classes, or from an action on them."""
     if not principal.has_master_key:
         raise MasterKeyRequired
     if action is not None and not principal.may_write_as_master:

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
 from itertools import groupby
-from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypeAlias, TypedDict
+from typing import Annotated, Any, Final, Literal, NamedTuple, NotRequired, TypeAlias, TypedDict
 
 from django.db import transaction
 from msgspec import Meta
@@ -257,11 +257,17 @@ def _create(group: list[_Item]) -> list[Created | ServiceError]:
         return [shown for _ in group]
 
 
+_MOST_OF_MASTER: Final = 10_000
+"""Requests of a batch with one of the master keys, whose bodies may be larger as well."""
+
+
 def _items(call: Call) -> list[_Item]:
     requests = call.body.get("requests")
     if not isinstance(requests, list):
         raise InvalidJSON("requests must be an array")
     limit = service_settings.BATCH_LIMIT
+    if call.principal.is_master:
+        limit = max(limit, _MOST_OF_MASTER)
     if len(requests) > limit:
         raise InvalidJSON(
             f"Batch request contains {len(requests)} sub-requests, which exceeds the limit of"

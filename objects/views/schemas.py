@@ -73,6 +73,7 @@ class SchemasView(ServiceView):
         response=answer("The schema of the new class.", ClassSchema),
     )
     def post(self, call: Call) -> Answer:
+        classes.check_may_manage(call.principal, "create")
         class_name = class_name_of(None, call.body)
         return Answer(classes.create(call.principal, class_name, call.body))
 

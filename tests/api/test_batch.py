@@ -183,6 +183,28 @@ def test_the_number_of_requests_is_limited(client, game):
     assert len(run(client, *[create()] * 100).json) == 100
 
 
+def test_the_master_key_may_send_more(master, reader, game):
+    assert len(run(master, *[create()] * 101).json) == 101
+    reads = [{"method": "GET", "path": "/api/classes/Game", "body": {"limit": 0}}] * 101
+    assert len(run(reader, *reads).json) == 101
+    assert run(master, *[create()] * 10_001).error == (400, 107)
+
+
+def test_items_that_can_not_be_run_are_named(client, game):
+    path = "/api/classes/Game"
+    for item, message in (
+        (1, "batch request path must be a string (requests.0: expected an object)"),
+        ({"method": "POST"}, "batch request path must be a string (requests.0.path)"),
+        ({"path": path}, f"cannot route undefined {path} (requests.0.method"),
+        ({"path": path, "method": "PATCH"}, f"cannot route PATCH {path} (requests.0.method"),
+        ({"path": "/api/batch", "method": "POST"}, "nested batch requests are not allowed"),
+        ({"path": "/elsewhere", "method": "POST"}, "cannot route batch path /elsewhere"),
+    ):
+        reply = run(client, item)
+        assert reply.error == (400, 107)
+        assert reply.json["error"].startswith(message)
+
+
 def test_a_transaction_must_be_true_or_false(client, game):
     assert run(client, create(), transaction=1).error == (400, 107)
     assert run(client, create(), transaction=False).status == 200

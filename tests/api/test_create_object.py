@@ -158,3 +158,13 @@ def test_a_default_value_is_stored_and_echoed(master):
     reply = master.post("/classes/Game", {})
     assert reply.json["level"] == 7
     assert master.get(f"/classes/Game/{reply.json['objectId']}").json["level"] == 7
+
+
+@pytest.mark.parametrize("object_id", ["", None])
+def test_where_ids_are_chosen_an_empty_one_is_missing(client, master, settings, object_id):
+    settings.SERVICE = {**settings.SERVICE, "ALLOW_CUSTOM_OBJECT_ID": True}
+    master.make("Game")
+    reply = client.post("/classes/Game", {"objectId": object_id})
+    assert reply.error == (400, 104)
+    assert reply.json["error"] == "objectId must not be empty, null or undefined"
+    assert len(client.post("/classes/Game", {}).json["objectId"]) == 10

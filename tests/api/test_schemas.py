@@ -327,3 +327,11 @@ def test_a_class_that_does_not_exist_is_empty_already(master, reader):
     assert master.delete("/purge/a-b").error == (400, 103)
     refused = reader.delete("/purge/Nothing")
     assert refused.json["error"] == "read-only masterKey isn't allowed to purge a schema."
+
+
+def test_the_read_only_key_is_refused_before_the_request_is_read(reader):
+    reply = reader.post("/schemas", {})
+    assert reply.json == {
+        "code": 119,
+        "error": "read-only masterKey isn't allowed to create a schema.",
+    }

@@ -221,7 +221,9 @@ def query_parameters(text: str) -> dict[str, Any]:
         raise InvalidJSON("The query string is not UTF-8.") from None
     except ValueError:
         raise InvalidJSON("The query string has too many parameters.") from None
-    params = _with_nested(pairs) if "[" in text or "%5" in text else {**dict(pairs)}
+    params: dict[str, Any] = {**dict(pairs)}
+    if "[" in text or "%5" in text:
+        params = _with_nested(pairs)
     if len(params) < len(pairs):
         for name in _LISTS & params.keys():
             params[name] = ",".join(value for key, value in pairs if key == name)

@@ -58,6 +58,8 @@ def parse_aggregation(params: Mapping[str, Json]) -> Aggregation:
     elif not all(key in _OPTIONS for key in params):
         other = next(key for key in params if key not in _OPTIONS)
         raise InvalidQuery(f"Invalid parameter for query: {shown(other)}")
+    if isinstance(params.get("where"), str):
+        raise InvalidJSON("where parameter is not valid JSON")
     check_size(pipeline)
     stages = parse_stages(pipeline, "pipeline")
     if stages and params.get("distinct") is not None:
