@@ -22,6 +22,8 @@ from objects.definitions import indexes, registry
 from objects.files import quotas, storage
 from objects.files.models import StoredFile
 from objects.learned import evidence, overview
+from objects.push.adapters import setup
+from objects.push.models import PushTarget
 from objects.reencryption import unreadable
 from objects.service import classes
 from objects.users.models import MailToken
@@ -34,6 +36,7 @@ _SAMPLE = 20  # files
 _STORED_FOR = timedelta(hours=1)
 _OVERDUE = timedelta(days=1)
 _SHOWN = 5
+_PUSH_OVERDUE = timedelta(minutes=10)
 _MANY_FIELDS = 0.8
 _NEARLY = 0.9
 
@@ -62,6 +65,31 @@ def declared_indexes() -> Iterator[Finding]:
         )
     if not missing and not undeclared:
         yield ok(f"all of {len(tables)} classes are there")
+
+
+@check("push", needs=_NEEDS)
+def push_notifications() -> Iterator[Finding]:
+    """Whether the services of notifications can be used, and whether pushes are sent."""
+    adapters = service_settings.PUSH_ADAPTERS
+    problems = [*setup.problems()]
+    for problem in problems:
+        yield fail(f"Pushes can't be sent: {problem}", "docs/push.md says what each service needs.")
+    with orm_queries():
+        due = PushTarget.objects.filter(state=PushTarget.State.PENDING)
+        overdue = due.filter(due_at__lt=Now() - _PUSH_OVERDUE).first()
+    if overdue is not None:
+        yield warn(
+            f"Targets of the push {overdue.push_id} have been due for more than"
+            f" {_PUSH_OVERDUE.seconds // 60} minutes.",
+            "Look at the workers (script/manage doctor, processes) and at the admin's page Pushes.",
+        )
+    if not adapters:
+        yield ok("pushes are switched off")
+    elif set(adapters.values()) == {"log"}:
+        yield ok("pushes are written to the log and not sent: PUSH_ADAPTERS names no service")
+    elif not problems:
+        names = ", ".join(f"{name} by {adapter}" for name, adapter in sorted(adapters.items()))
+        yield ok(f"pushes are sent to {names}")
 
 
 @check("learned indexes", needs=_NEEDS, seconds=10)

@@ -23,6 +23,7 @@ from prometheus_client.registry import Collector
 from backend.endpoints.process_metrics import (
     of_connections,
     of_learned_indexes,
+    of_pushes,
     of_queues,
     of_requests,
     of_restarts,
@@ -94,7 +95,7 @@ class _Whole(Collector):
 def _of_database() -> list[Metric]:
     with transaction.atomic():
         fetch(f"SET LOCAL statement_timeout = {_PATIENCE}", (), prepare=False)
-        return [*ChainCollector().collect(), *of_connections(), *of_learned_indexes()]
+        return [*ChainCollector().collect(), *of_connections(), *of_learned_indexes(), *of_pushes()]
 
 
 def _of_redis() -> list[Metric]:

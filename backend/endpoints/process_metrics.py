@@ -74,6 +74,37 @@ def _sent_at(task: Any) -> float | None:
         return None
 
 
+def of_pushes() -> Iterator[Metric]:
+    """Yield how many pushes are open, and for how long a target has been due. Raises what
+    ``fetch`` raises."""
+    pushes = GaugeMetricFamily(
+        "svc_pushes_open", "Pushes that wait or are being sent.", labels=("state",)
+    )
+    for state, count in fetch(
+        "SELECT state, count(*) FROM objects_push WHERE state <> 'ended' AND due_at <= now()"
+        " GROUP BY state",
+        (),
+        prepare=False,
+    ):
+        pushes.add_metric([state], float(count))
+    yield pushes
+    age = GaugeMetricFamily(
+        "svc_push_oldest_seconds",
+        "For how long the target that is next has been due; missing if none is.",
+    )
+    for (seconds,) in fetch(
+        "SELECT extract(epoch FROM now() - min(t.due_at)) FROM objects_push p, LATERAL ("
+        "SELECT min(due_at) AS due_at FROM objects_push_target"
+        " WHERE push_id = p.id AND state = 'pending') t"
+        " WHERE p.state <> 'ended' AND t.due_at <= now()",
+        (),
+        prepare=False,
+    ):
+        if seconds is not None:
+            age.add_metric([], float(seconds))
+    yield age
+
+
 def of_silences(client: redis.Redis) -> Iterator[Metric]:
     """Yield the seconds since the last heartbeat of each background process. Raises
     ``RedisError``."""

@@ -1,4 +1,4 @@
-"""The admin's pages for operators: logs, rate limits, maintenance mode, access checks."""
+"""The admin's pages for operators: logs, limits, maintenance mode, access checks, pushes."""
 
 from __future__ import annotations
 
@@ -8,4 +8,5 @@ from objects.admin.operations import (  # noqa: F401 (registers)
     log_pages,
     maintenance_page,
     process_page,
+    push_pages,
 )
