@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from functions.jobs.request import JobRequest as JobRequest
     from functions.jobs.start import start_job as start_job
     from functions.runtime.parameters import Meta as Meta
+    from functions.runtime.pushes import send_push as send_push
     from functions.runtime.queries import Query as Query
     from functions.runtime.registry import function as function
     from functions.runtime.registry import job as job
@@ -69,6 +70,7 @@ _HOMES = {
     "functions.jobs.start": "start_job",
     "functions.triggers.live_requests": "ConnectRequest LiveEventRequest SubscribeRequest",
     "functions.runtime.parameters": "Meta",
+    "functions.runtime.pushes": "send_push",
     "functions.runtime.queries": "Query",
     "functions.runtime.registry": "function job",
     "functions.runtime.request": "FindRequest FunctionRequest Request TriggerRequest",

@@ -9,6 +9,7 @@ from django.contrib import messages
 from django.db.models import Count
 from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from backend.kernel.errors import InvalidValue, ServiceError
@@ -121,7 +122,7 @@ def _row(push: Push) -> dict[str, Any]:
     return {
         "id": push.pk,
         "alert": alert if isinstance(alert, str) else _text(alert) if alert else "",
-        "state": "failed" if push.error else push.get_state_display(),
+        "state": _state(push),
         "error": _message(push.error),
         "sent": push.sent,
         "failed": push.failed,
@@ -130,6 +131,14 @@ def _row(push: Push) -> dict[str, Any]:
         "ended": push.ended_at,
         "push_time": request.push_time or "",
     }
+
+
+def _state(push: Push) -> str:
+    if push.error:
+        return "failed"
+    if push.state == Push.State.WAITING and push.due_at > timezone.now():
+        return "scheduled"
+    return str(push.get_state_display())
 
 
 def _message(error: str) -> str:
