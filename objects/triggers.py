@@ -22,7 +22,7 @@ from backend.kernel.principal import Principal
 from backend.kernel.request_context import current
 from backend.kernel.texts.cache import short_cache
 from backend.logs.setup import get_logger
-from objects.core.names import MAX_NAME_LENGTH, FieldPath, Subject
+from objects.core.names import MAX_NAME_LENGTH, PUSH_STATUS, FieldPath, Subject
 from objects.core.query.tree import Everything, FindOptions, Query
 
 Event: TypeAlias = Literal[
@@ -49,7 +49,7 @@ CONFIG: Final = Subject("@Config")
 CONNECT: Final = Subject("@Connect")
 """What has triggers like a class, and is none."""
 
-# Internal classes have no triggers, except for sign-out.
+# Internal classes have no triggers, except for sign-out and after the save of a push's status.
 _WITHOUT_TRIGGERS: Final = frozenset(
     {
         *("_Session", "_JobStatus", "_PushStatus", "_Hooks", "_GlobalConfig"),
@@ -175,6 +175,9 @@ def check_event(event: Event, class_name: Subject) -> None:
         fits = event in ("before_save", "after_save")
     elif class_name == FILE:
         fits = event not in ("saved", "deleted") and event not in _OF_LIVE_QUERIES
+    elif class_name == PUSH_STATUS:
+        # The service writes it, and apps learn how a push goes on.
+        fits = event == "after_save"
     else:
         fits = class_name not in _WITHOUT_TRIGGERS
     if not fits:

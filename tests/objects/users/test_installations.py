@@ -30,6 +30,14 @@ def stored(master: Api) -> dict[str, dict[str, Any]]:
     return {answer["objectId"]: answer for answer in master.get("/installations").json["results"]}
 
 
+def test_an_update_may_repeat_the_id_of_the_object(client):
+    place = register(client, installationId=PHONE, deviceType="ios")
+    path = f"/installations/{place}"
+    assert client.put(path, {"objectId": place, "deviceToken": TOKEN}).status == 200
+    assert client.get(path).json["deviceToken"] == TOKEN
+    assert client.put(path, {"objectId": "another", "badge": 1}).error == (400, 105)
+
+
 # -- What a registration needs ---------------------------------------------------------------------
 
 
