@@ -9,6 +9,8 @@ from django.urls import path
 
 from backend.endpoints.health import health
 from backend.endpoints.openapi import DocsPage, DocumentView
+from backend.endpoints.script_log import ScriptLogView
+from backend.endpoints.security import SecurityView
 from backend.endpoints.server_info import ServerInfoView
 from backend.openapi import describe_routes
 from chain.views.networks import (
@@ -48,6 +50,7 @@ from objects.views.pages.views import (
     VerifyEmailPage,
 )
 from objects.views.push import PushAudiencesView, PushAudienceView, PushView
+from objects.views.purchases import PurchaseView
 from objects.views.schemas import PurgeView, SchemasView, SchemaView
 from objects.views.users import (
     ChallengeView,
@@ -105,6 +108,7 @@ urlpatterns = [
     path("aggregate/<str:class_name>", AggregateView.as_view()),
     path("events/<str:name>", EventView.as_view()),
     path("events", EventsView.as_view()),
+    path("validate_purchase", PurchaseView.as_view()),
     path("apps/choose_password", ChoosePasswordPage.as_view()),
     path("apps/<str:notice>", NamedPage.as_view()),
     path("apps/<str:app_id>/verify_email", VerifyEmailPage.as_view()),
@@ -128,6 +132,8 @@ urlpatterns = [
     path("networks/<str:network_id>/resume", ResumeView.as_view()),
     path("health", health),
     path("serverInfo", ServerInfoView.as_view()),
+    path("scriptlog", ScriptLogView.as_view()),
+    path("security", SecurityView.as_view()),
     path("openapi.json", DocumentView.as_view()),
     path("docs", DocsPage.as_view()),
 ]

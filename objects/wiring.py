@@ -16,6 +16,7 @@ from objects.core.values import set_file_address
 from objects.database.orm import guard_connection
 from objects.file_urls import address_in_value
 from objects.idempotency import replays
+from objects.products import offer_products
 from objects.reencryption import encrypted_column
 from objects.rules import set_rules
 from objects.users.accounts import second_factor
@@ -37,6 +38,8 @@ def wire(config: AppConfig) -> None:
     offer_classes()
     # Purging ``_Idempotency`` forgets request ids.
     set_rules(IDEMPOTENCY, replays.IdempotencyRules())
+    # ``_Product``: what its objects need.
+    offer_products()
     # The setting ``PROTECTED_FIELDS``.
     default_protection.install()
     # The address of a File in an object is the service's, not the client's.

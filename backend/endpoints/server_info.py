@@ -10,7 +10,9 @@ from backend.http.edge.routing import resolve
 from backend.http.permissions import Requires
 from backend.http.renderers import Answer
 from backend.http.views import ServiceView
+from backend.logs import store
 from backend.openapi import answer, describes
+from backend.settings.conf import service_settings
 
 PARSE_VERSION = "9.10.0"
 """The version of Parse Server whose REST surface is followed. Dashboards choose by it."""
@@ -46,7 +48,7 @@ class ServerInfoView(ServiceView):
 def features() -> dict[str, dict[str, bool]]:
     """The features that Parse's dashboard knows, by whether their routes are here."""
     config, hooks = _answers("/config"), _answers("/hooks/functions")
-    push, logs = _answers("/push"), _answers("/scriptlog")
+    push, logs = _answers("/push"), store.is_on()
     return {
         "globalConfig": dict.fromkeys(("create", "read", "update", "delete"), config),
         "hooks": dict.fromkeys(("create", "read", "update", "delete"), hooks),
@@ -68,6 +70,7 @@ def features() -> dict[str, dict[str, bool]]:
             "editClassLevelPermissions": True,
             "editPointerPermissions": True,
         },
+        "settings": {"securityCheck": service_settings.SECURITY_CHECK},
     }
 
 

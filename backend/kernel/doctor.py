@@ -5,10 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from math import inf
 from time import monotonic
 from typing import Literal
 
 from django.db import connection, connections
+from django.utils.module_loading import autodiscover_modules
 
 from backend.kernel.texts.redaction import mask_text
 
@@ -65,6 +67,29 @@ class Outcome:
 _checks: dict[str, Check] = {}
 
 
+def _load_of_apps() -> None:
+    """Import the checks of the apps."""
+    autodiscover_modules("doctor")
+
+
+_load: Callable[[], None] = _load_of_apps
+
+
+def load_with(load: Callable[[], None]) -> None:
+    """Have ``load`` import the modules with checks, before ``run_all`` runs for the first time."""
+    global _load
+    _load = load
+
+
+def group_of(name: str) -> str:
+    """Return the part of the service that a check belongs to, such as ``engines``."""
+    registered = _checks.get(name)
+    if registered is None:
+        return ""
+    room, _, module = registered.run.__module__.rpartition(".")
+    return room.partition(".")[0] if module == "doctor" else module
+
+
 def check(name: str, *, needs: tuple[str, ...] = (), seconds: float = 5.0) -> Callable[[Run], Run]:
     """Have ``doctor`` run this function, which yields findings.
 
@@ -79,8 +104,13 @@ def check(name: str, *, needs: tuple[str, ...] = (), seconds: float = 5.0) -> Ca
     return register
 
 
-def run_all() -> Iterator[Outcome]:
-    """Run every check, those first that others need."""
+def run_all(*, seconds: float = inf) -> Iterator[Outcome]:
+    """Run every check, those first that others need.
+
+    After that many ``seconds``, the remaining checks are skipped.
+    """
+    _load()
+    end = monotonic() + seconds
     bad: set[str] = set()
     done: set[str] = set()
     waiting = [*_checks.values()]
@@ -89,7 +119,13 @@ def run_all() -> Iterator[Outcome]:
         # Needs that aren't registered, or that need each other, mustn't block the others.
         for each in ready or waiting:
             lacking = [need for need in each.needs if need in bad]
-            outcome = _skipped(each, lacking[0]) if lacking else _run(each)
+            remaining = end - monotonic()
+            if lacking:
+                outcome = _skipped(each, f"{lacking[0]} failed")
+            elif remaining <= 0:
+                outcome = _skipped(each, "there was no time left")
+            else:
+                outcome = _run(each, min(each.seconds, remaining))
             if lacking or outcome.failed:
                 bad.add(each.name)
             done.add(each.name)
@@ -97,11 +133,11 @@ def run_all() -> Iterator[Outcome]:
         waiting = [each for each in waiting if each.name not in done]
 
 
-def _skipped(each: Check, lacking: str) -> Outcome:
-    return Outcome(each.name, [Finding("skipped", f"not looked at, since {lacking} failed")])
+def _skipped(each: Check, reason: str) -> Outcome:
+    return Outcome(each.name, [Finding("skipped", f"not looked at, since {reason}")])
 
 
-def _run(each: Check) -> Outcome:
+def _run(each: Check, seconds: float) -> Outcome:
     outcome = Outcome(each.name)
     findings: list[Finding] = []
 
@@ -109,7 +145,7 @@ def _run(each: Check) -> Outcome:
         try:
             if DATABASE in each.needs:
                 with connection.cursor() as cursor:
-                    limit = f"{int(each.seconds * 1000)}"
+                    limit = f"{max(1, int(seconds * 1000))}"
                     cursor.execute("SELECT set_config('statement_timeout', %s, false)", [limit])
             findings.extend(each.run())
         except Exception as error:
@@ -121,7 +157,7 @@ def _run(each: Check) -> Outcome:
     begun = monotonic()
     thread = threading.Thread(target=run, name=f"doctor {each.name}", daemon=True)
     thread.start()
-    thread.join(each.seconds)
+    thread.join(seconds)
     outcome.findings = [*findings]
     if thread.is_alive():
         waited = f"{monotonic() - begun:.0f} seconds"

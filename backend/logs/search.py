@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -97,6 +98,31 @@ def search(
     return Page(entries, None)
 
 
+def between(
+    criteria: Wanted,
+    since: datetime,
+    until: datetime,
+    *,
+    oldest_first: bool = False,
+    limit: int = 100,
+    most_read: int = MOST_READ,
+) -> list[Entry]:
+    """Return the matching records of a period, both times included.
+
+    It reads at most ``most_read`` records, so it may miss older (or newer) ones. Raises
+    ``LogUnavailable``.
+    """
+    first, last = _milliseconds(since), _milliseconds(until)
+    entries: list[Entry] = []
+    for number, (place, raw) in enumerate(_period(first, last, oldest_first), start=1):
+        fields = _decoded(raw)
+        if fields is not None and criteria.finds(fields):
+            entries.append(Entry(place, fields))
+        if len(entries) >= limit or number >= most_read:
+            break
+    return entries
+
+
 def entry(place: str) -> Entry | None:
     """The record at this place, or None if it is there no more. Raises ``LogUnavailable``."""
     if not is_place(place):
@@ -115,6 +141,22 @@ def _newest_first(before: str | None) -> Iterator[tuple[str, bytes]]:
         if len(records) < _AT_ONCE:
             return
         end = f"({records[-1][0]}"
+
+
+def _period(first: int, last: int, oldest_first: bool) -> Iterator[tuple[str, bytes]]:
+    command = "XRANGE" if oldest_first else "XREVRANGE"
+    start, end = (str(first), str(last)) if oldest_first else (str(last), str(first))
+    while True:
+        records = _read(command, start, end, _AT_ONCE)
+        yield from records
+        if len(records) < _AT_ONCE:
+            return
+        start = f"({records[-1][0]}"
+
+
+def _milliseconds(time: datetime) -> int:
+    """Return a time as the first part of a place in the stream, which is never negative."""
+    return max(0, int(time.timestamp() * 1000))
 
 
 def _read(command: str, first: str, last: str, most: int) -> list[tuple[str, bytes]]:

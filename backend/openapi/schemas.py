@@ -51,7 +51,8 @@ def schema_of(type_: Any, components: dict[str, Schema]) -> Schema:
         if not isinstance(value, dict):
             return value
         value = {**private.get(value.get("$ref", ""), value)}
-        name = value.pop("title", "_")
+        # A property may be called title, too; its value is a schema.
+        name = value.pop("title") if isinstance(value.get("title"), str) else "_"
         result = _simplified({key: finish(each) for key, each in value.items()})
         if name.startswith("_"):
             return result

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from argparse import ArgumentParser
 from dataclasses import asdict
-from importlib import import_module
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
-from django.utils.module_loading import autodiscover_modules
 
-from backend.kernel.doctor import Outcome, run_all
+from backend.kernel.doctor import Outcome, load_with, run_all
+from backend.operations.checks import load_checks
 
 _SHOWN = {"ok": "ok   ", "warn": "WARN ", "fail": "FAIL ", "skipped": "-    "}
 
@@ -27,8 +26,7 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="say it as JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        import_module("backend.operations.doctor")
-        autodiscover_modules("doctor")
+        load_with(load_checks)
         outcomes = []
         for outcome in run_all():
             outcomes.append(outcome)

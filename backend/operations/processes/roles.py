@@ -14,9 +14,11 @@ from typing import Any, Final
 from django.conf import settings
 from django.db import connections
 
+from backend.kernel import doctor
 from backend.kernel.process import liveness
 from backend.kernel.process.children import name_this
 from backend.logs import setup
+from backend.operations.checks import load_checks
 from backend.operations.processes.supervisor import Role
 from backend.server.listeners import close_others, listening_socket
 from backend.settings import django as declared
@@ -52,6 +54,7 @@ def _web() -> Role:
 
     def work() -> None:
         become("web")
+        doctor.load_with(load_checks)
         close_others(listeners)
         _raise_file_limit()
         share = shares.of(liveness.place() or 0)

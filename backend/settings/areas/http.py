@@ -75,6 +75,9 @@ class Http(Area):
     MOUNT_PATH = Setting("/api", "the path of the API", _mount_path)
     PARSE_HEADERS = flag(True, "`X-Parse-…` as an alias of each header")
     API_DOCS = flag(True, "the page `/docs`, see [api-document.md](api-document.md)")
+    SECURITY_CHECK = flag(
+        True, "`GET /security` runs the checks of `doctor`, see [dashboard.md](dashboard.md)"
+    )
     MAX_CLIENT_BODY_SIZE = whole(_MEGABYTE, "JSON bodies of clients", least=1, unit="bytes")
     MAX_BODY_SIZE = whole(20 * _MEGABYTE, "JSON bodies of the master key", least=1, unit="bytes")
     MAX_UPLOAD_SIZE = whole(20 * _MEGABYTE, "uploaded files", least=1, unit="bytes")
