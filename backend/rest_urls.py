@@ -49,8 +49,8 @@ from objects.views.pages.views import (
     ResetPasswordPage,
     VerifyEmailPage,
 )
-from objects.views.push import PushAudiencesView, PushAudienceView, PushView
 from objects.views.purchases import PurchaseView
+from objects.views.push import PushAudiencesView, PushAudienceView, PushView
 from objects.views.schemas import PurgeView, SchemasView, SchemaView
 from objects.views.users import (
     ChallengeView,

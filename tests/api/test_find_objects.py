@@ -369,6 +369,8 @@ def test_internal_fields_are_for_the_master_key_and_no_object_has_them(master, c
         }
         assert master.results("Game", where=where) == []
     assert master.get("/classes/Game", where={"_rperm": "*"}).error == (400, 105)
+
+
 def test_a_constraint_may_be_written_as_nested_parameters(client, master):
     for score in (1, 2):
         master.make("Game", name=f"game {score}", on=True)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -15,10 +13,10 @@ from typing import Any
 import pytest
 
 from tests.backend.operations.service import Service
-from tests.other_process import ROOT, OtherProcess, database_url
-from tests.ports import free_port
+from tests.other_process import OtherProcess
 from tests.realtime.server_process import eventually
 from tests.sdk.applications import FOLDER, KEYS, outcomes_of
+from tests.sdk.realtime import Realtime
 
 pytestmark = [
     pytest.mark.django_db,
@@ -28,38 +26,11 @@ pytestmark = [
 CHECKS = re.findall(r"^  async '(.+)'\(", (FOLDER / "live.js").read_text(), re.MULTILINE)
 
 
-class Realtime:
-    """A realtime process on a port, which can be restarted."""
-
-    def __init__(self, web: OtherProcess) -> None:
-        self.web = web
-        self.port = free_port()
-        self.url = f"ws://127.0.0.1:{self.port}/livequery"
-        self.start()
-
-    def start(self) -> None:
-        public_url = self.web.url.removesuffix("/api")
-        environment = {
-            **os.environ,
-            "DATABASE_URL": database_url(),
-            "PUBLIC_URL": public_url,
-            "REALTIME_BIND": f"127.0.0.1:{self.port}",
-            "PROCESS": "realtime",
-        }
-        command = [sys.executable, "-m", "backend.serve", "realtime"]
-        self.process = subprocess.Popen(command, cwd=ROOT, env=environment)
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
-
-
 @pytest.fixture(scope="module")
 def realtime(other: OtherProcess) -> Iterator[Realtime]:
     running = Realtime(other)
     yield running
-    running.process.terminate()
-    running.process.wait(60)
+    running.stop()
 
 
 @pytest.fixture(scope="module")
