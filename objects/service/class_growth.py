@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import replace
 
 from backend.kernel.errors import ServiceError
@@ -48,8 +49,12 @@ def owned_fields(
 
 def add_fields(
     principal: Principal, class_name: ClassName, write: Write, trusted: frozenset[FieldName]
-) -> tuple[ClassTable, Write]:
+) -> tuple[ClassTable, Write, Set[FieldName]]:
     """Add the fields that a write needs to its class, under the class's lock.
+
+    Return the class as it is now, the write fitted to it, and the added fields that aren't in
+    ``trusted``. The class may have changed since the caller's permissions were checked: check
+    them again, with the returned class.
 
     New fields count as the clients' unless the owner sets them (``owned_fields``); client-made
     fields that the owner sets become the owner's. Raises ``UnderMaintenance``, and
@@ -71,7 +76,7 @@ def add_fields(
         client_fields = (schema.client_fields | by_clients) - adopted
         schema = replace(schema.with_fields(new_fields), client_fields=client_fields)
         table = registry.save(table, schema)
-    return table, fitted
+    return table, fitted, new_fields.keys() - trusted
 
 
 def grow(class_name: ClassName, schema: ClassSchema, grown: ClassSchema) -> ClassTable:

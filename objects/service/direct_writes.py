@@ -99,7 +99,10 @@ def create(
         if new_fields.keys() - trusted:
             check_class(principal, table, "addField", creating=True)
         with transaction.atomic():
-            table, fitted = add_fields(principal, class_name, write, trusted)
+            table, fitted, added = add_fields(principal, class_name, write, trusted)
+            check_class(principal, table, "create")
+            if added:
+                check_class(principal, table, "addField", creating=True)
             return _insert(principal, table, fitted, object_id)
     return _insert(principal, table, fitted, object_id, is_last=is_last)
 
@@ -206,9 +209,12 @@ def update(
     fitted, new_fields = _fitted(table, write)
     if new_fields or _adopts(principal, table, fitted, trusted):
         if new_fields.keys() - trusted:
-            condition = all_of(condition, check_class(principal, table, "addField"))
+            check_class(principal, table, "addField")
         with transaction.atomic():
-            table, fitted = add_fields(principal, class_name, write, trusted)
+            table, fitted, added = add_fields(principal, class_name, write, trusted)
+            condition = writable(principal, table, "update", object_id)
+            if added:
+                condition = all_of(condition, check_class(principal, table, "addField"))
             return _change(principal, table, object_id, fitted, condition)
     return _change(principal, table, object_id, fitted, condition)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.objects.access.world import pointer
 from tests.rest import CLIENT, MASTER, Api
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -31,6 +32,25 @@ def test_tightened_permissions_hold_at_once(other, game):
     assert client().delete(f"/classes/Game/{game}").error == (400, 119)
     assert client().post("/classes/Game", {"score": 2}).error == (400, 119)
     assert client().get("/classes/Game", count=1, limit=0).error == (400, 119)
+
+
+@pytest.mark.parametrize("rule", [{}, {"pointerFields": ["owner"]}], ids=["nobody", "pointers"])
+@pytest.mark.parametrize("action", ["update", "addField"])
+def test_tightened_permissions_hold_at_once_for_writes_that_add_a_field(other, action, rule):
+    """Such a write reads the class again under its lock; so must its permissions."""
+    game = Api(MASTER).make("Game", score=1, owner=pointer("_User", "somebody01"))
+    client().results("Game")
+    granted = {name: {"*": True} for name in ("find", "get", "create", "update", "addField")}
+    other.do("PUT", "/schemas/Game", {"classLevelPermissions": {**granted, action: rule}})
+    code = 101 if rule else 119
+    assert client().put(f"/classes/Game/{game}", {"extra": 1}).json["code"] == code
+    created = client().post("/classes/Game", {"extra": 1})
+    assert created.status == 201 if action == "update" else created.json["code"] == 119
+    other.do("PUT", "/schemas/Game", {"classLevelPermissions": {**granted, "create": {}}})
+    assert client().post("/classes/Game", {"another": 1}).error == (400, 119)
+    fields = other.do("GET", "/schemas/Game")["fields"]
+    assert "another" not in fields
+    assert ("extra" in fields) == (action == "update")
 
 
 def test_granted_permissions_hold_at_once(other, game):
