@@ -238,7 +238,7 @@ def update_matching(
         fitted, new_fields = _fitted(table, write)
         if new_fields:
             with transaction.atomic():
-                table, fitted = add_fields(principal, class_name, write, _NO_FIELDS)
+                table, fitted, _ = add_fields(principal, class_name, write, _NO_FIELDS)
                 return _change(principal, table, object_id, fitted, condition)
         return _change(principal, table, object_id, fitted, condition)
 
