@@ -23,7 +23,7 @@ from objects.core.values import pointer
 from objects.storage.records import wire_object
 from objects.triggers import CONFIG, FILE, Occasion
 
-_SECRET: Final = frozenset({"password", "sessionToken"})
+SECRET: Final = frozenset({"password", "sessionToken"})
 _OF_PEOPLE: Final = frozenset({"_User", "_Session"})
 
 
@@ -64,7 +64,7 @@ def shown(class_name: str, wire: Mapping[str, Any]) -> Wire:
     """Return an object without secrets, with ``className`` among its fields as in Parse."""
     if class_name == CONFIG:
         return {"className": CONFIG, "params": dict(wire)}
-    hidden = _SECRET if class_name in _OF_PEOPLE else frozenset()
+    hidden = SECRET if class_name in _OF_PEOPLE else frozenset()
     fields = {name: value for name, value in wire.items() if name not in hidden}
     return {**fields, "className": class_name}
 

@@ -7,6 +7,7 @@ webhook take effect immediately.
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Any, Final
 
 import msgspec
@@ -31,6 +32,9 @@ log = get_logger("webhooks")
 
 # What a response to beforeFind may replace of the query, as parameters of a search.
 _OPTIONS: Final = ("limit", "skip", "order", "keys", "excludeKeys", "include")
+# What a whole object needn't name: an access list is never lost by accident, and the others aren't
+# among the fields that the webhook gets, or are the service's.
+_STAYING: Final = payload.SECRET | {"authData", "ACL", "objectId", "createdAt", "updatedAt"}
 _NO_REQUIREMENTS: Final = requirements()
 
 
@@ -92,11 +96,17 @@ def _apply(answer: Json | NoResult, occasion: Occasion) -> None:
 
 
 def _change(answer: dict[str, Json], occasion: Occasion) -> None:
-    """Set the fields that the response names and leave the remaining ones."""
+    """Set the fields that the response names and leave the remaining ones.
+
+    A response with ``className`` is the whole object: of what it doesn't name, nothing is saved.
+    """
+    is_whole = "className" in answer and occasion.class_name != CONFIG
     if occasion.class_name == CONFIG:
         params = answer.get("params")
         answer = params if isinstance(params, dict) else {}
     changed = dict(occasion.object or {})
+    if is_whole:
+        _take_back(changed.keys() - answer.keys() - _STAYING, changed, occasion)
     for name, value in answer.items():
         if name == "className":
             continue
@@ -105,6 +115,16 @@ def _change(answer: dict[str, Json], occasion: Occasion) -> None:
         else:
             changed[name] = value
     occasion.object = changed
+
+
+def _take_back(names: Set[str], changed: dict[str, Json], occasion: Occasion) -> None:
+    """Undo what the write does to fields that a whole object doesn't name, as in Parse."""
+    before = occasion.original or {}
+    for name in names:
+        if name in before:
+            changed[name] = before[name]
+        else:
+            del changed[name]
 
 
 def _object(item: Json) -> dict[str, Json]:

@@ -337,6 +337,32 @@ def test_results_of_operators_are_in_the_response(master: Api, receiver: Receive
     assert [found["objectId"] for found in master.results("Player", where=related)] == [player]
 
 
+def test_a_whole_object_takes_back_what_it_does_not_name(master: Api, receiver: Receiver) -> None:
+    def stripped(item: Received) -> Any:
+        fields = item.json["object"]
+        return {"success": {name: fields[name] for name in fields if name not in ("a", "ACL")}}
+
+    declare(master, "Game", "beforeSave", receiver.on("/", stripped))
+    acl = {"role:x": {"read": True}}
+    game = master.make("Game", a=1, b=2, ACL=acl)
+    stored = master.get(f"/classes/Game/{game}").json
+    assert ("a" in stored, stored["b"], stored["ACL"]) == (False, 2, acl)
+    receiver.on("/", raw=b"")
+    master.put(f"/classes/Game/{game}", {"a": 1})
+    receiver.on("/", stripped)
+    assert master.put(f"/classes/Game/{game}", {"a": 5, "b": 3}).json["a"] == 1
+    stored = master.get(f"/classes/Game/{game}").json
+    assert (stored["a"], stored["b"]) == (1, 3), "a stays as it was"
+
+
+def test_a_whole_user_keeps_its_password(master: Api, receiver: Receiver) -> None:
+    declare(master, "_User", "beforeSave", receiver.on("/", echo))
+    ann = sign_up("ann")
+    assert log_in("ann").status == 200
+    assert ann.put(f"/users/{ann.user_id}", {"password": "other password"}).status == 200
+    assert log_in("ann", "other password").status == 200
+
+
 def test_a_chosen_id_is_shown_and_may_be_chosen_by_the_trigger(
     master: Api, receiver: Receiver, settings: Any
 ) -> None:
