@@ -27,6 +27,7 @@ from functions.admin.call_form import Input
 from functions.admin.curl import Caller, command
 from functions.runtime import runner
 from functions.runtime.registry import Function, find_function, registry
+from functions.runtime.values import NO_RESULT
 from objects.admin.operations.log_pages import VIEW as VIEW_LOGS
 from objects.admin.operations.log_pages import address_of
 from objects.admin.people.pages import note
@@ -197,7 +198,8 @@ def _called(request: HttpRequest, function: Function, form: Form) -> Outcome | N
     )
     begin, text, failure = perf_counter(), "", None
     try:
-        text = _text(runner.call(function.name, form.params, principal))
+        result = runner.call(function.name, form.params, principal)
+        text = "" if result is NO_RESULT else _text(result)
     except ServiceError as error:
         failure = error
     ms = round((perf_counter() - begin) * 1000, 1)

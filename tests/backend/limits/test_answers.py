@@ -31,6 +31,12 @@ def test_over_the_limit_is_429_with_code_100(api, limit):
     assert refused.json["error"].startswith("Too many requests: try again in ")
 
 
+def test_a_second_slash_after_the_mount_path_is_no_way_around(api, limit):
+    limit({"path": PATH})
+    assert statuses(api, 2) == [404] * 2
+    assert [api.post(f"/{PATH}").status for _ in range(2)] == [404, 429]
+
+
 def test_a_rule_may_have_a_message_of_its_own(api, limit):
     limit({"path": PATH, "count": 1, "message": "Slow down."})
     api.post(PATH)
