@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from shlex import quote
 from typing import Final, Literal
+from urllib.parse import quote as escaped
 
 from backend.kernel.json_types import Json
 from backend.settings.conf import service_settings
@@ -21,7 +22,9 @@ _HEADERS: Final[Mapping[Caller, tuple[str, ...]]] = {
 
 def command(name: str, params: Mapping[str, Json], caller: Caller) -> str:
     """Return the call as a curl command for a POSIX shell."""
-    address = f"{service_settings.PUBLIC_URL}{service_settings.MOUNT_PATH}/functions/{name}"
+    address = (
+        f"{service_settings.PUBLIC_URL}{service_settings.MOUNT_PATH}/functions/{escaped(name)}"
+    )
     headers = ("X-Svc-Application-Id: $APP_ID", *_HEADERS[caller])
     body = json.dumps(params, ensure_ascii=False)
     lines = (

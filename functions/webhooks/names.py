@@ -69,7 +69,7 @@ def checked_function(name: object) -> str:
     if not is_hook_name(name):
         raise InvalidHook(
             f"invalid hook declaration: functionName must have 1 to {LONGEST_NAME} printable"
-            " characters, without quotes, slashes, percent and question marks"
+            " characters, without spaces at its ends, quotes, slashes and any of %?#;"
         )
     return name
 
