@@ -208,15 +208,19 @@ def _listed(
         return WritableBy(principal.acl_ids)
     if principal.user_id is None:
         _add_reason(reasons, "own account", action, False)
-        raise refused_account(action, object_id)
+        raise refused_account(principal, action, object_id)
     if object_id == principal.user_id:
         _add_reason(reasons, "own account", action, True)
         return WritableBy(principal.acl_ids)
     return WritableBy(principal.acl_ids - {EVERYBODY}, is_named=True)
 
 
-def refused_account(action: Action, object_id: ObjectId | None) -> SessionMissing:
+def refused_account(
+    principal: Principal, action: Action, object_id: ObjectId | None
+) -> SessionMissing:
     """Return the error for a change of an account that its caller has no right to."""
+    if principal.user_id is not None:
+        return SessionMissing("Insufficient auth.")
     if action == "delete":
         return SessionMissing("Insufficient auth to delete user")
     return SessionMissing(f"Cannot modify user {shown(object_id)}.")

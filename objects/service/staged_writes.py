@@ -376,7 +376,7 @@ def _locked(
     record = writes.lock(table, object_id, condition, Scope(principal))
     if record is None:
         if class_name == USER and not principal.is_master:
-            raise refused_account(action, object_id)
+            raise refused_account(principal, action, object_id)
         raise ObjectNotFound
     return record.object()
 

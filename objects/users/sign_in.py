@@ -30,6 +30,7 @@ from backend.kernel.texts.spelling import check_account_name
 from objects import service, triggers
 from objects.core.names import SESSION, USER, ObjectId, is_object_id
 from objects.core.query.tree import FindOptions
+from objects.database import maintenance
 from objects.storage.records import wire_object
 from objects.triggers import Occasion
 from objects.users import adapters, rows
@@ -178,7 +179,8 @@ def _link(user_id: str, proven: Mapping[str, adapters.ProviderIdentity]) -> None
         for name, identity in proven.items()
         if stored.get(name) != identity.to_wire()
     }
-    if changed:
+    # Logins go on during maintenance, and change no object then.
+    if changed and maintenance.state() is None:
         identities.replace(user_id, changed)
         rows.merge_auth_data(user_id, {name: item.to_wire() for name, item in changed.items()})
 

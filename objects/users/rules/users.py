@@ -224,7 +224,7 @@ def _check_fields_of_others(change: UserChange) -> None:
     An access list may let others change an account, but not take it over.
     """
     if any(name.partition(".")[0] in _OF_OWNERS for name in change.fields):
-        raise refused_account("update", change.object_id)
+        raise refused_account(change.principal, "update", change.object_id)
 
 
 def _mapping(value: Json) -> Mapping[str, Json]:

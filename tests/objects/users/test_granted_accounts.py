@@ -88,6 +88,9 @@ def test_strangers_and_clients_without_a_session_change_nothing(granted, client,
             missing = send(caller, "PUT", "/users/nobody0001", {"note": "x"})
             assert missing.json["code"] == 206
     assert master.get(path).json == before
+    assert stranger.put(path, {"note": "x"}).json["error"] == "Insufficient auth."
+    assert client.put(path, {"note": "x"}).json["error"] == f"Cannot modify user {granted.user_id}."
+    assert client.delete(path).json["error"] == "Insufficient auth to delete user"
 
 
 @pytest.mark.parametrize("acl", [{"*": WRITES}, {"__op": "Delete"}])

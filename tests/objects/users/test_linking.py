@@ -11,6 +11,7 @@ from django.core.signals import setting_changed
 from functions import TriggerRequest, after_save, before_login, before_save
 from functions.runtime.registry import registry
 from functions.webhooks.payload import shown
+from objects.database import maintenance
 from objects.users.adapters import ProviderIdentity, Unproven
 from tests.objects.users.badge import Badge
 from tests.people import PASSWORD, User, as_user, log_in, sign_up, with_token
@@ -147,6 +148,18 @@ def test_signing_in_links_what_else_is_proven(ann, client):
     assert reply.json["objectId"] == ann.user_id
     assert reply.json["authData"].keys() == {"badge", "card"}
     assert client.post("/users", {"authData": CARD}).json["objectId"] == ann.user_id
+
+
+def test_signing_in_during_maintenance_changes_nothing(ann, client):
+    before = auth_data(ann)
+    maintenance.on()
+    try:
+        reply = client.post("/users", {"authData": {**BADGE, **CARD}})
+        assert reply.json["objectId"] == ann.user_id
+        assert auth_data(ann) == before
+        assert ann.put(f"/users/{ann.user_id}", {"authData": CARD}).error == (400, 119)
+    finally:
+        maintenance.off()
 
 
 def test_identities_of_two_users_sign_in_neither(ann, client):
