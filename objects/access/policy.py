@@ -234,6 +234,16 @@ def _names_user(principal: Principal, fields: Iterable[FieldName]) -> Query:
     return parts[0] if len(parts) == 1 else AnyOf(parts)
 
 
+def read_action(where: Query) -> Action:
+    """Return ``get`` for a query by an object's id alone, as with Parse; else ``find``.
+
+    SDKs get an object by such a query.
+    """
+    if isinstance(where, Equals) and where.path == ("objectId",) and isinstance(where.value, str):
+        return "get"
+    return "find"
+
+
 def readable(
     principal: Principal, table: ClassTable, action: Action, *, reasons: list[Reason] | None = None
 ) -> Query:

@@ -81,6 +81,7 @@ MAX_PATH_STEPS: Final = 50
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,127}")
 _OBJECT_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,127}")
+_AUTO_ID = re.compile(r"[A-Za-z0-9]{1,128}")
 _ROLE_NAME = re.compile(r"[0-9A-Za-z_\- ]{1,128}")
 ROLE_PREFIX: Final = "role:"
 # Words with another meaning in places where ids occur, in permissions and in paths.
@@ -114,9 +115,14 @@ def check_class_name(name: str) -> ClassName:
     """Return the name, or raise ``InvalidClassName``."""
     if is_class_name(name):
         return name
-    raise InvalidClassName(
+    raise invalid_class_name(name)
+
+
+def invalid_class_name(name: str) -> InvalidClassName:
+    """Return the error for a name that no class can have."""
+    return InvalidClassName(
         f"Invalid classname: {shown(name)}, classnames can only have alphanumeric characters"
-        " and _, and must start with an alpha character"
+        " and _, and must start with an alpha character "  # Parse's text ends with a space.
     )
 
 
@@ -185,6 +191,11 @@ def is_storable_text(text: str) -> bool:
 def is_object_id(object_id: str) -> TypeGuard[ObjectId]:
     """Return whether an object may have this id."""
     return _OBJECT_ID.fullmatch(object_id) is not None
+
+
+def is_auto_id(object_id: str) -> TypeGuard[ObjectId]:
+    """Return whether an object may have this id where no client chooses ids."""
+    return _AUTO_ID.fullmatch(object_id) is not None
 
 
 def parse_object_id(text: str) -> ObjectId:

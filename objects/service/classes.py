@@ -25,7 +25,7 @@ from backend.settings.conf import service_settings
 from objects.access.policy import MASTER_ONLY_CLASSES
 from objects.changes.interest import is_wanted
 from objects.core.access.class_permissions import Action, default_permissions
-from objects.core.names import ClassName, FieldName, check_class_name
+from objects.core.names import ClassName, FieldName, check_class_name, invalid_class_name
 from objects.core.schema.changes import SchemaChange, change_schema, new_schema
 from objects.core.schema.definition import IndexDeclaration
 from objects.database import maintenance
@@ -34,6 +34,9 @@ from objects.learned import drops, evidence, locks
 from objects.rules import rules_of
 from objects.sql.tables import ClassTable
 from objects.storage import contents
+
+
+_NEVER_DELETED = frozenset({"_Hooks", "_GlobalConfig", "_GraphQLConfig"})
 
 
 def all_schemas(principal: Principal) -> list[Wire]:
@@ -53,7 +56,12 @@ def schema(principal: Principal, class_name: ClassName) -> Wire:
 def create(principal: Principal, class_name: ClassName, body: Json) -> Wire:
     """Make a class. Raises ``InvalidClassName`` (taken or invalid) and the errors of the body."""
     check_may_manage(principal, "create")
-    schema = new_schema(class_name, body, service_settings.CLASS_PERMISSIONS_DEFAULT)
+    schema = new_schema(
+        class_name,
+        body,
+        service_settings.CLASS_PERMISSIONS_DEFAULT,
+        custom_ids=service_settings.ALLOW_CUSTOM_OBJECT_ID,
+    )
     with maintenance.writing():
         table = registry.create(schema)
         # The table is empty and no other session sees it yet: the indexes take no time.
@@ -79,9 +87,9 @@ def change(principal: Principal, class_name: ClassName, body: Json) -> Wire:
 
 def _change(current: ClassTable, body: Json) -> Wire:
     class_name = current.class_name
-    with _without_indexes(current, change_schema(current.schema, body)), maintenance.writing():
+    with _without_indexes(current, _changed(current, body)), maintenance.writing():
         table = _existing(registry.lock(class_name), class_name)
-        changed = change_schema(table.schema, body)
+        changed = _changed(table, body)
         _check_not_computed(table, changed)
         if changed.removed_fields:
             _remove_fields(table, changed)
@@ -102,6 +110,15 @@ def _change(current: ClassTable, body: Json) -> Wire:
     if changed.added_indexes:
         drops.release_covered(table, changed.added_indexes)
     return table.schema.to_wire()
+
+
+def _changed(table: ClassTable, body: Json) -> SchemaChange:
+    return change_schema(
+        table.schema,
+        body,
+        openness=service_settings.CLASS_PERMISSIONS_DEFAULT,
+        custom_ids=service_settings.ALLOW_CUSTOM_OBJECT_ID,
+    )
 
 
 @maintenance.reported_first
@@ -233,9 +250,12 @@ def _remove_fields(table: ClassTable, changed: SchemaChange) -> None:
 def delete(principal: Principal, class_name: ClassName) -> None:
     """Remove an empty class. Raises ``InvalidSchemaOperation`` if it has objects.
 
-    A class that isn't there is no error, as with Parse.
+    A class that isn't there is no error, as with Parse. Raises ``InvalidClassName`` for classes
+    that aren't created like others.
     """
     check_may_manage(principal, "delete")
+    if class_name in _NEVER_DELETED:
+        raise invalid_class_name(class_name)
     check_class_name(class_name)
     current = registry.find(class_name)
     with locks.stopped(current) if current else nullcontext(), maintenance.writing():

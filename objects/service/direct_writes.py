@@ -11,13 +11,20 @@ from dataclasses import dataclass, field
 
 from django.db import transaction
 
-from backend.kernel.errors import InvalidKeyName, ObjectNotFound
+from backend.kernel.errors import IncorrectType, InvalidKeyName, ObjectNotFound
 from backend.kernel.json_types import Json
 from backend.kernel.principal import Principal
 from objects.access.policy import Scope, check_class, check_missing_class, writable
 from objects.access.write_visibility import Visibility
 from objects.core.access.acl import Acl, default_acl
-from objects.core.names import ClassName, FieldName, ObjectId, is_object_id, new_object_id
+from objects.core.names import (
+    ClassName,
+    FieldName,
+    ObjectId,
+    field_of,
+    is_object_id,
+    new_object_id,
+)
 from objects.core.query.tree import Query, all_of
 from objects.core.schema.definition import (
     ClassSchema,
@@ -94,7 +101,14 @@ def create(
             create_class(class_name)
             return create(principal, class_name, write, object_id, trusted)
     check_class(principal, table, "create")
-    fitted, new_fields = _fitted(table, write)
+    try:
+        fitted, new_fields = _fitted(table, write)
+    except IncorrectType:
+        # Whether the caller may add fields is decided first.
+        names = {field_of(key) for key in write.operations}
+        if names - table.schema.fields.keys() - trusted:
+            check_class(principal, table, "addField", creating=True)
+        raise
     if new_fields or _adopts(principal, table, fitted, trusted):
         if new_fields.keys() - trusted:
             check_class(principal, table, "addField", creating=True)

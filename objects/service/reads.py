@@ -19,6 +19,7 @@ from objects.access.policy import (
     check_question,
     hidden_fields,
     hides_by_object,
+    read_action,
     readable,
 )
 from objects.core.names import CREATED_AT, ClassName, ObjectId, is_object_id
@@ -75,7 +76,8 @@ def find(
     They satisfy ``also`` as well, which isn't the caller's question: it may ask for what the caller
     may not.
 
-    Raises ``OperationForbidden`` (class-level permissions, protected fields, a class that isn't
+    A query by an object's id alone needs the permission to get it, one that only counts (a limit
+    of 0) that to count. Raises ``OperationForbidden`` (class-level permissions, protected fields, a class that isn't
     there), ``InvalidQuery`` and the like for what the query can't mean. For the master key a class
     that isn't there is an empty one.
     """
@@ -100,7 +102,12 @@ def _find(principal: Principal, class_name: ClassName, options: FindOptions, als
     check_question(principal, table, options.where, options.order)
     if options.explain:
         _check_explain(principal)
-    condition = all_of(readable(principal, table, "find"), also)
+    action = read_action(options.where)
+    if options.count and options.limit == 0:
+        check_class(principal, table, "count")
+        condition = None
+    else:
+        condition = readable(principal, table, action)
     # What triggers ask for isn't the caller's question; they may ask for anything.
     options, preset = triggers.before_find(principal, table.class_name, options)
     if preset is not None:
@@ -111,12 +118,15 @@ def _find(principal: Principal, class_name: ClassName, options: FindOptions, als
         count = _count(principal, table, all_of(options.where, also))
     if options.limit == 0:
         return Found([], count, redirected)
+    if condition is None:
+        # A trigger has changed the limit.
+        condition = readable(principal, table, action)
     if options.explain:
-        return Found([_explained(principal, table, options, condition)], count)
+        return Found([_explained(principal, table, options, all_of(condition, also))], count)
     memory = result_memory.of_query()
     records = reads.find(
         table,
-        all_of(options.where, condition),
+        all_of(options.where, condition, also),
         Scope(principal),
         order=_order(options),
         limit=options.limit,

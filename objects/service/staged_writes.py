@@ -39,7 +39,6 @@ from objects.core.names import (
     check_object_id,
 )
 from objects.core.query.tree import Everything
-from objects.core.schema.definition import with_defaults
 from objects.core.update.operations import Write, apply, fit
 from objects.core.update.operators import Operation
 from objects.core.update.parser import parse_write
@@ -319,15 +318,15 @@ def _before_save(attempt: Change, class_name: ClassName, rules: Rules[Any]) -> _
 
 
 def _outcome(table: ClassTable | None, write: Write, attempt: Change) -> Wire:
-    """Return the object as this write would make it."""
+    """Return the object as this write would make it, without the class's default values.
+
+    Defaults fill what is missing after the triggers.
+    """
     if table is not None:
         write, _ = fit(write, table.schema)
         if attempt.before is not None:
             Visibility(attempt.principal, table).check_operators(write, attempt.before)
-    outcome = apply(write, attempt.before or {})
-    if attempt.creating and table is not None:
-        outcome = {**with_defaults(table.schema, outcome)}
-    return outcome
+    return apply(write, attempt.before or {})
 
 
 def _has_saved(class_name: ClassName) -> bool:

@@ -23,7 +23,6 @@ from objects.core.access.class_permissions import Action
 from objects.core.names import SESSION, ClassName, FieldPath
 from objects.core.query.predicate import Predicate, predicate
 from objects.core.query.tree import (
-    Equals,
     Everything,
     Exists,
     InQuery,
@@ -128,7 +127,7 @@ def bind(
         return _bind_missing_class(principal, class_name)
     if class_name == SESSION and principal.user_id is None and not principal.is_master:
         raise InvalidSessionToken("Invalid session token")
-    action = _action(where)
+    action = policy.read_action(where)
     policy.check_question(principal, table, where)
     _check_watch(principal, table, watch)
     return _bind_class(principal, table, action)
@@ -147,13 +146,6 @@ def check_matchable(where: Query, table: ClassTable | None, place: str = "where"
         if relations:
             raise InvalidQuery(f"{place}.{min(relations)}: a live query can't look into a relation")
     predicate(where)  # raises for a text search that only PostgreSQL can do
-
-
-def _action(where: Query) -> Action:
-    """A subscription to one object by its id needs ``get``, as with Parse."""
-    if isinstance(where, Equals) and where.path == ("objectId",) and isinstance(where.value, str):
-        return "get"
-    return "find"
 
 
 def _check_watch(principal: Principal, table: ClassTable, watch: Collection[FieldPath]) -> None:

@@ -171,3 +171,40 @@ def test_the_read_only_master_key_reads_and_writes_nothing(reader):
     )
     assert batch.json[0]["error"]["code"] == 119
     assert [game["score"] for game in reader.results("Game")] == [1]
+
+
+READ_ONLY = [
+    ("POST", "/classes/Game", {}, "perform the create operation."),
+    ("PUT", "/classes/Game/abcdefghij", {}, "perform the update operation."),
+    ("DELETE", "/classes/Game/abcdefghij", None, "perform the delete operation."),
+    ("POST", "/users", {"username": "a", "password": "b"}, None),
+    ("PUT", "/users/abcdefghij", {"a": 1}, None),
+    ("DELETE", "/users/abcdefghij", None, None),
+    ("POST", "/roles", {"name": "a", "ACL": {}}, "perform the create operation."),
+    ("POST", "/installations", {"installationId": "i", "deviceType": "ios"}, None),
+    ("POST", "/sessions", {}, None),
+    ("POST", "/schemas/Other", {}, "create a schema."),
+    ("PUT", "/schemas/Game", {}, "update a schema."),
+    ("DELETE", "/schemas/Game", None, "delete a schema."),
+    ("DELETE", "/purge/Game", None, "purge a schema."),
+    ("PUT", "/config", {"params": {"a": 1}}, "update the config."),
+    ("POST", "/hooks/functions", {"functionName": "f", "url": "https://e.org"}, "create a hook."),
+    ("PUT", "/hooks/functions/f", {"url": "https://e.org"}, "modify a hook."),
+    ("PUT", "/hooks/functions/f", {"__op": "Delete"}, "modify a hook."),
+    ("POST", "/jobs/tidy", {}, "run a job."),
+    ("POST", "/loginAs", {"userId": "abcdefghij"}, "login as another user."),
+    ("POST", "/files/a.txt", "text", "create a file."),
+    ("DELETE", "/files/a.txt", None, "delete a file."),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body", "text"), READ_ONLY)
+def test_every_route_that_writes_refuses_the_read_only_master_key(
+    master, reader, method, path, body, text
+):
+    before = master.get("/schemas").json
+    reply = reader.call(method, path, body)
+    assert reply.json["code"] == 119, reply.json
+    if text is not None:
+        assert reply.json["error"] == f"read-only masterKey isn't allowed to {text}"
+    assert master.get("/schemas").json == before

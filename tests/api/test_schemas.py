@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from objects.definitions import registry
+
 PUBLIC = {
     **{
         action: {"*": True}
@@ -98,6 +100,22 @@ ERRORS = [
     # method, path, body, code, error (or None)
     ("GET", "/schemas/Nothing", None, 103, "Class Nothing does not exist."),
     ("PUT", "/schemas/Nothing", {}, 103, "Class Nothing does not exist."),
+    (
+        "DELETE",
+        "/purge/a-b",
+        None,
+        103,
+        "Invalid classname: a-b, classnames can only have alphanumeric characters and _,"
+        " and must start with an alpha character ",
+    ),
+    (
+        "DELETE",
+        "/schemas/_GlobalConfig",
+        None,
+        103,
+        "Invalid classname: _GlobalConfig, classnames can only have alphanumeric characters and _,"
+        " and must start with an alpha character ",
+    ),
     ("POST", "/schemas/Game", {}, 103, "Class Game already exists."),
     ("POST", "/schemas", {"className": "Game"}, 103, "Class Game already exists."),
     (
@@ -204,6 +222,49 @@ def test_each_mistake_has_its_code_and_changes_nothing(master):
         assert master.get("/schemas").json == before, (method, path, body)
 
 
+REFUSED_PERMISSIONS = [
+    ({"get": True}, "'true' is not a valid value for class level permissions get - must be an"
+     " object"),
+    ({"get": None}, "'null' is not a valid value for class level permissions get - must be an"
+     " object"),
+    ({"readUserFields": False}, "'false' is not a valid value for class level permissions"
+     " readUserFields - must be an array"),
+    ({"get": {"pointerFields": {}}}, "'[object Object]' is not a valid value for"
+     " get[pointerFields] - expected an array."),
+    ({"get": {"*": None}}, "'null' is not a valid value for class level permissions acl get:*"),
+    ({"get": {"12345_6789": True}}, "'12345_6789' is not a valid key for class level permissions"),
+    ({"protectedFields": {"*": {"a": 1}}}, "'[object Object]' is not a valid value for"
+     " protectedFields[*] - expected an array."),
+    ({"protectedFields": {"*": [None]}}, "Field 'null' in protectedFields:* does not exist"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("permissions", "message"), REFUSED_PERMISSIONS)
+def test_refused_permissions_are_shown_as_json_spells_them(master, permissions, message):
+    make(master)
+    assert change(master, classLevelPermissions=permissions).json == {"code": 107, "error": message}
+
+
+REFUSED_FIELDS = [
+    ({"type": 7}, 107, "invalid JSON"),
+    ({"type": None}, 107, "invalid JSON"),
+    ({"type": "Pointer", "targetClass": {"a": 1}}, 107, "invalid JSON"),
+    ({"type": "Relation", "other": "A"}, 135, "type Relation needs a class name"),
+    ({"type": "Pointer"}, 135, "type Pointer needs a class name"),
+    ({"type": "Pointer", "targetClass": "a b"}, 103, "Invalid classname: a b, classnames can only"
+     " have alphanumeric characters and _, and must start with an alpha character "),
+    ({"type": "Unknown"}, 111, "invalid field type: Unknown"),
+    ({"type": "String", "defaultValue": True}, 111, "schema mismatch for Game.a default value;"
+     " expected String but got Boolean"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("field", "code", "message"), REFUSED_FIELDS)
+def test_refused_fields_have_the_errors_of_parse(master, field, code, message):
+    make(master)
+    assert change(master, fields={"a": field}).json == {"code": code, "error": message}
+
+
 # -- Fields ---------------------------------------------------------------------------------------
 
 
@@ -260,6 +321,11 @@ def test_a_class_deleted_and_made_again_begins_empty(master):
     assert master.delete("/schemas/Game").json == {}
     master.make("Game", score="text")
     assert [obj["score"] for obj in master.results("Game")] == ["text"]
+
+
+def test_purging_a_class_that_is_not_there_removes_nothing(master):
+    assert master.delete("/purge/Nothing").json == {}
+    assert listed(master) == []
 
 
 def test_a_purge_removes_all_objects_and_keeps_the_schema(master, client):
@@ -335,3 +401,27 @@ def test_the_read_only_key_is_refused_before_the_request_is_read(reader):
         "code": 119,
         "error": "read-only masterKey isn't allowed to create a schema.",
     }
+
+
+@pytest.mark.parametrize("default", ["open", "authenticated", "closed"])
+def test_permissions_that_are_null_become_those_of_a_new_class(master, client, settings, default):
+    settings.SERVICE = {**settings.SERVICE, "CLASS_PERMISSIONS_DEFAULT": default}
+    new = make(master)["classLevelPermissions"]
+    permissions = {"find": {"role:Admins": True}, "ACL": {"currentUser": {"read": True}}}
+    assert change(master, classLevelPermissions=permissions).status == 200
+    unnamed = change(master, fields={"score": NUMBER}).json["classLevelPermissions"]
+    assert unnamed["find"] == {"role:Admins": True}
+    assert change(master, classLevelPermissions=None).json["classLevelPermissions"] == new
+    assert (client.get("/classes/Game").status == 200) == (default == "open")
+
+
+def test_ids_that_clients_choose_may_be_named_where_they_choose_them(master, settings):
+    make(master)
+    permissions = {"find": {"user_1": True}}
+    assert change(master, classLevelPermissions=permissions).error == (400, 107)
+    settings.SERVICE = {**settings.SERVICE, "ALLOW_CUSTOM_OBJECT_ID": True}
+    assert change(master, classLevelPermissions=permissions).status == 200
+    settings.SERVICE = {**settings.SERVICE, "ALLOW_CUSTOM_OBJECT_ID": False}
+    registry.forget_all()
+    shown = master.get("/schemas/Game").json["classLevelPermissions"]
+    assert shown["find"] == {"user_1": True}

@@ -40,6 +40,42 @@ def test_a_trigger_before_a_save_changes_what_is_stored_and_the_answer_shows_it(
     assert (stored["title"], stored["status"], stored["size"]) == ("A", "new", 1)
 
 
+def test_required_fields_and_default_values_come_after_the_trigger(master: Api) -> None:
+    fields = {
+        "owner": {"type": "String", "required": True},
+        "status": {"type": "String", "required": True, "defaultValue": "new"},
+        "stars": {"type": "Number", "defaultValue": 3},
+    }
+    master.post("/schemas/Project", {"fields": fields})
+    seen: list[set[str]] = []
+
+    @before_save("Project")
+    def fill(request: TriggerRequest) -> None:
+        seen.append(fields.keys() & request.object.keys())
+        match request.object.get("title"):
+            case "set":
+                request.object.update(owner="a", status="open", stars=5)
+            case "unset":
+                request.object["owner"] = "b"
+                del request.object["status"], request.object["stars"]
+            case "without":
+                del request.object["owner"]
+
+    reply = master.post("/classes/Project", {"title": "set"})
+    assert [reply.json[name] for name in fields] == ["a", "open", 5]
+    body = {"title": "unset", "status": "x", "stars": 1}
+    reply = master.post("/classes/Project", body)
+    assert [reply.json[name] for name in fields] == ["b", "new", 3]
+    reply = master.post("/classes/Project", {"title": "without", "owner": "c"})
+    assert reply.json == {"code": 142, "error": "owner is required"}
+    assert master.post("/classes/Project", {"title": "other"}).error == (400, 142)
+    assert seen == [set(), {"status", "stars"}, {"owner"}, set()]
+    assert {row["owner"]: row["status"] for row in master.results("Project")} == {
+        "a": "open",
+        "b": "new",
+    }
+
+
 def test_a_trigger_sees_the_object_after_the_operators_and_as_it_was(master: Api) -> None:
     object_id = master.make("Game", score=1, tags=["a"], extra=1)
     calls: list[Any] = []

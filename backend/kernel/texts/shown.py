@@ -9,3 +9,24 @@ def shown(text: object) -> str:
         c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(text)[:80]
     )
     return printable if len(str(text)) <= 80 else printable + "…"
+
+
+def shown_value(value: object) -> str:
+    """Return a JSON value as error messages of Parse repeat it: as JavaScript turns it into text."""
+    return shown(_in_javascript(value))
+
+
+def _in_javascript(value: object, depth: int = 0) -> str:
+    if isinstance(value, dict):
+        return "[object Object]"
+    if isinstance(value, list):
+        if depth > 3:
+            return "…"
+        return ",".join(
+            "" if item is None else _in_javascript(item, depth + 1) for item in value[:20]
+        )
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)

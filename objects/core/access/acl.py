@@ -138,6 +138,9 @@ def decide(
 ) -> Decision:
     """Return whether a caller with these ids may do the action on the class.
 
+    Fields that name users restrict logged-in users too (``requiresAuthentication``), but neither
+    everybody (``*``) nor the users and roles that the rule names.
+
     ``creating`` is for ``addField``: a new object can't be reached through its own fields.
     """
     rule = permissions.rules.get(action, NOBODY)
@@ -146,15 +149,17 @@ def decide(
     for entity in principal_ids:
         if entity in rule.entities:
             return Allowed(entity)
-    if rule.requires_authentication:
-        return _LOGGED_IN_MAY if is_authenticated else _NEEDS_AUTHENTICATION
+    if rule.requires_authentication and not is_authenticated:
+        return _NEEDS_AUTHENTICATION
     if action == "create" or creating:
-        return _DENIED
+        return _LOGGED_IN_MAY if rule.requires_authentication else _DENIED
     user_fields = (
         permissions.read_user_fields if action in READ_ACTIONS else permissions.write_user_fields
     )
     through = tuple(dict.fromkeys((*rule.pointer_fields, *user_fields)))
-    return AllowedThrough(through) if through else _DENIED
+    if through:
+        return AllowedThrough(through)
+    return _LOGGED_IN_MAY if rule.requires_authentication else _DENIED
 
 
 def protected_fields(permissions: ClassPermissions, groups: Iterable[str]) -> frozenset[FieldName]:

@@ -7,15 +7,22 @@ object name users who may, which fields are hidden from whom, and the access lis
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias, get_args
 
 from backend.kernel.errors import InvalidJSON
 from backend.kernel.json_types import Json
-from backend.kernel.texts.shown import shown
-from objects.core.names import ClassName, FieldName, is_entity
+from backend.kernel.texts.shown import shown, shown_value
+from objects.core.names import (
+    ROLE_PREFIX,
+    ClassName,
+    FieldName,
+    is_auto_id,
+    is_entity,
+    is_field_name,
+)
 
 EVERYBODY: Final = "*"
 CURRENT_USER: Final = "currentUser"
@@ -190,9 +197,12 @@ def parse_permissions(
     user_fields: Collection[FieldName],
     all_fields: Collection[FieldName],
     default: ClassPermissions = PUBLIC,
+    *,
+    custom_ids: bool = True,
 ) -> ClassPermissions:
     """Parse ``classLevelPermissions``; an absent action is for the master key only.
 
+    With ``custom_ids``, users may have ids that a client chose; otherwise letters and digits.
     ``user_fields`` are the fields of the class that may name users (pointers to ``_User`` and
     arrays), ``all_fields`` those that may be protected. What ``default``, the class's own
     permissions, hides from a group stays hidden from it until the group itself is named, and what
@@ -201,12 +211,18 @@ def parse_permissions(
     """
     if not isinstance(json, dict):
         raise InvalidJSON("classLevelPermissions: expected an object")
+    is_key = is_entity if custom_ids else _is_plain_entity
     rules: dict[Action, Rule] = dict.fromkeys(ACTIONS, NOBODY)
     hidden_by_default = {group: names for group, names in default.protected_fields.items() if names}
     permissions = ClassPermissions(protected_fields=hidden_by_default)
     for key, value in json.items():
         if key in ("readUserFields", "writeUserFields"):
-            names = _pointer_fields(value, key, user_fields)
+            if not isinstance(value, list):
+                raise InvalidJSON(
+                    f"'{shown_value(value)}' is not a valid value for class level permissions {key}"
+                    " - must be an array"
+                )
+            names = _user_fields(value, key, user_fields)
             if key == "readUserFields":
                 permissions = replace(permissions, read_user_fields=names)
             else:
@@ -216,34 +232,53 @@ def parse_permissions(
             raise InvalidJSON(f"{shown(key)} is not a valid operation for class level permissions")
         if not isinstance(value, dict):
             raise InvalidJSON(
-                f"'{shown(value)}' is not a valid value for class level permissions {key}"
+                f"'{shown_value(value)}' is not a valid value for class level permissions {key}"
                 " - must be an object"
             )
         if key == "protectedFields":
-            protected = _protected(value, all_fields, hidden_by_default)
+            protected = _protected(value, all_fields, hidden_by_default, is_key)
             permissions = replace(permissions, protected_fields={**hidden_by_default, **protected})
         elif key == "ACL":
-            permissions = replace(permissions, default_acl=_default_acl(value))
+            permissions = replace(permissions, default_acl=_default_acl(value, is_key))
         else:
             action: Action = key  # type: ignore[assignment]
-            rules[action] = _rule(value, action, user_fields)
+            rules[action] = _rule(value, action, user_fields, is_key)
     return replace(permissions, rules=rules)
 
 
-def _rule(json: Mapping[str, Json], action: Action, user_fields: Collection[FieldName]) -> Rule:
+_IsKey: TypeAlias = Callable[[str], bool]
+
+
+def _is_plain_entity(name: str) -> bool:
+    """``is_entity`` where no client chooses ids."""
+    return is_entity(name) and (name == EVERYBODY or name.startswith(ROLE_PREFIX) or is_auto_id(name))
+
+
+def _invalid_key(name: str) -> InvalidJSON:
+    return InvalidJSON(f"'{shown(name)}' is not a valid key for class level permissions")
+
+
+def _rule(
+    json: Mapping[str, Json], action: Action, user_fields: Collection[FieldName], is_key: _IsKey
+) -> Rule:
     rule = NOBODY
     entities = set()
     for entity, permit in json.items():
         if entity == "pointerFields":
-            names = _pointer_fields(permit, f"{action}[pointerFields]", user_fields)
+            if not isinstance(permit, list):
+                raise InvalidJSON(
+                    f"'{shown_value(permit)}' is not a valid value for {action}[pointerFields]"
+                    " - expected an array."
+                )
+            names = _user_fields(permit, f"{action}[pointerFields]", user_fields)
             rule = replace(rule, pointer_fields=names)
             continue
-        if not is_entity(entity):
-            raise InvalidJSON(f"'{shown(entity)}' is not a valid key for class level permissions")
+        if not is_key(entity):
+            raise _invalid_key(entity)
         if permit is not True:
             raise InvalidJSON(
-                f"'{shown(permit)}' is not a valid value for class level permissions"
-                f" {action}:{entity}:{shown(permit)}"
+                f"'{shown_value(permit)}' is not a valid value for class level permissions acl"
+                f" {action}:{entity}"
             )
         if entity == "requiresAuthentication":
             rule = replace(rule, requires_authentication=True)
@@ -252,38 +287,38 @@ def _rule(json: Mapping[str, Json], action: Action, user_fields: Collection[Fiel
     return replace(rule, entities=frozenset(entities))
 
 
-def _pointer_fields(
-    json: Json, place: str, user_fields: Collection[FieldName]
+def _user_fields(
+    json: list[Json], place: str, user_fields: Collection[FieldName]
 ) -> tuple[FieldName, ...]:
-    if not isinstance(json, list):
-        raise InvalidJSON(
-            f"'{shown(json)}' is not a valid value for class level permissions {place}"
-            " - expected an array."
-        )
     names: list[FieldName] = []
     for name in json:
         if not isinstance(name, str) or name not in user_fields:
             raise InvalidJSON(
-                f"'{shown(name)}' is not a valid column for class level pointer permissions {place}"
+                f"'{shown_value(name)}' is not a valid column for class level pointer permissions"
+                f" {place}"
             )
         names.append(FieldName(name))
     return tuple(dict.fromkeys(names))
 
 
 def _protected(
-    json: Mapping[str, Json], all_fields: Collection[FieldName], default: Protection
+    json: Mapping[str, Json],
+    all_fields: Collection[FieldName],
+    default: Protection,
+    is_key: _IsKey,
 ) -> dict[str, frozenset[FieldName]]:
     protected: dict[str, frozenset[FieldName]] = {}
     for group, names in json.items():
         if group.startswith(USER_FIELD_PREFIX):
-            is_valid_key = group[len(USER_FIELD_PREFIX) :] in all_fields
+            # The field needn't exist yet: no object of the class names a user in it.
+            is_valid_key = is_field_name(group[len(USER_FIELD_PREFIX) :])
         else:
-            is_valid_key = group == AUTHENTICATED or is_entity(group)
+            is_valid_key = group == AUTHENTICATED or is_key(group)
         if not is_valid_key:
-            raise InvalidJSON(f"'{shown(group)}' is not a valid key for class level permissions")
+            raise _invalid_key(group)
         if not isinstance(names, list):
             raise InvalidJSON(
-                f"'{shown(names)}' is not a valid value for protectedFields[{group}]"
+                f"'{shown_value(names)}' is not a valid value for protectedFields[{group}]"
                 " - expected an array."
             )
         hidden = set()
@@ -293,7 +328,7 @@ def _protected(
             # The default may name fields that the class doesn't have yet.
             if not isinstance(name, str) or name not in {*all_fields, *default.get(group, ())}:
                 raise InvalidJSON(
-                    f"Field '{shown(name)}' in protectedFields:{group} does not exist"
+                    f"Field '{shown_value(name)}' in protectedFields:{group} does not exist"
                 )
             hidden.add(FieldName(name))
         # SDKs and dashboards send an empty list for everybody with every change of permissions.
@@ -302,17 +337,24 @@ def _protected(
     return protected
 
 
-def _default_acl(json: Mapping[str, Json]) -> dict[str, Json]:
+def _default_acl(json: Mapping[str, Json], is_key: _IsKey) -> dict[str, Json]:
     entries: dict[str, Json] = {}
     for entity, entry in json.items():
-        if entity != CURRENT_USER and not is_entity(entity):
-            raise InvalidJSON(f"'{shown(entity)}' is not a valid key for class level permissions")
-        if not isinstance(entry, dict) or not all(
-            permission in ("read", "write") and isinstance(granted, bool)
-            for permission, granted in entry.items()
-        ):
+        if entity != CURRENT_USER and not is_key(entity):
+            raise _invalid_key(entity)
+        if not isinstance(entry, dict):
             raise InvalidJSON(
-                f"'{shown(entry)}' is not a valid value for class level permissions acl"
+                f"'{shown_value(entry)}' is not a valid value for class level permissions acl"
+            )
+        unknown = [right for right in entry if right not in ("read", "write")]
+        if unknown:
+            raise InvalidJSON(
+                f"'{shown(','.join(unknown))}' is not a valid key for class level permissions acl"
+            )
+        wrong = [granted for granted in entry.values() if not isinstance(granted, bool)]
+        if wrong:
+            raise InvalidJSON(
+                f"'{shown_value(wrong)}' is not a valid value for class level permissions acl"
             )
         entries[entity] = {**entry}
     return entries

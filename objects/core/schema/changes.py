@@ -25,6 +25,7 @@ from objects.core.access.class_permissions import (
     ClassPermissions,
     Openness,
     default_permissions,
+    new_class_permissions,
     parse_permissions,
 )
 from objects.core.names import ClassName, FieldName, check_class_name, is_field_name
@@ -91,14 +92,28 @@ def class_name_of(path_name: str | None, body: Json) -> ClassName:
     return check_class_name(name)
 
 
-def new_schema(class_name: ClassName, body: Json, openness: Openness = "open") -> ClassSchema:
+def new_schema(
+    class_name: ClassName, body: Json, openness: Openness = "open", *, custom_ids: bool = True
+) -> ClassSchema:
     """Return the schema of a new class. ``openness`` applies if it names no permissions."""
     schema = empty_schema(check_class_name(class_name), openness)
-    return change_schema(schema, body, creating=True).after
+    return change_schema(
+        schema, body, creating=True, openness=openness, custom_ids=custom_ids
+    ).after
 
 
-def change_schema(schema: ClassSchema, body: Json, *, creating: bool = False) -> SchemaChange:
+def change_schema(
+    schema: ClassSchema,
+    body: Json,
+    *,
+    creating: bool = False,
+    openness: Openness = "open",
+    custom_ids: bool = True,
+) -> SchemaChange:
     """Return the class after a ``PUT /schemas``. Fields and indexes that aren't named stay.
+
+    Permissions that are null become those of a new class, by ``openness``. ``custom_ids`` says
+    which user ids they may name, as in ``parse_permissions``.
 
     A field that only clients have used becomes the owner's when it is named, and may get another
     type: it is then among the removed fields as well, since stored values have the old type.
@@ -131,7 +146,9 @@ def change_schema(schema: ClassSchema, body: Json, *, creating: bool = False) ->
     check_new_fields(after, {name: t for name, t in added.items() if name not in remaining})
     after = after.with_fields(added)
     after = replace(after, indexes=_changed_indexes(after, indexes, removed))
-    if permissions is None:
+    if permissions is None and isinstance(body, dict) and "classLevelPermissions" in body:
+        after = replace(after, permissions=new_class_permissions(schema.class_name, openness))
+    elif permissions is None:
         after = replace(after, permissions=_permissions_without(schema, removed, replaced))
     else:
         parsed = parse_permissions(
@@ -139,6 +156,7 @@ def change_schema(schema: ClassSchema, body: Json, *, creating: bool = False) ->
             after.user_fields,
             after.fields.keys(),
             default_permissions(schema.class_name),
+            custom_ids=custom_ids,
         )
         after = replace(after, permissions=parsed)
     return SchemaChange(schema, after, tuple(removed))
@@ -205,10 +223,10 @@ def _removed_field(schema: ClassSchema, name: str, wire: Mapping[str, Json]) -> 
 def _field_type(
     schema: ClassSchema, name: FieldName, wire: Mapping[str, Json], place: str
 ) -> FieldType:
+    field_type = _plain_type(wire)
     for option in wire:
         if option not in ("type", "targetClass", "required", "defaultValue", "unique"):
             raise InvalidJSON(f"{place}.{shown(option)}: unknown option of a field")
-    field_type = _plain_type(wire)
     existing = schema.fields.get(name)
     is_fixed = existing is not None and name not in schema.client_fields
     if existing is not None and is_fixed and not existing.accepts(field_type):
@@ -237,10 +255,10 @@ def _plain_type(wire: Mapping[str, Json]) -> FieldType:
                 f"type {type_name} needs a class name", code=_MISSING_CLASS_NAME
             )
         if not isinstance(target_class, str):
-            raise InvalidJSON("invalid JSON: targetClass must be text")
+            raise InvalidJSON("invalid JSON")
         return FieldType(cast(FieldKind, type_name), check_class_name(target_class))
     if not isinstance(type_name, str):
-        raise InvalidJSON("invalid JSON: the type of a field must be text")
+        raise InvalidJSON("invalid JSON")
     if type_name not in _KINDS:
         raise IncorrectType(f"invalid field type: {shown(type_name)}")
     return FieldType(cast(FieldKind, type_name))
@@ -258,7 +276,7 @@ def _default(
     if default_type is None or not field_type.accepts(default_type):
         raise IncorrectType(
             f"schema mismatch for {schema.class_name}.{name} default value;"
-            f" expected {field_type} but got {default_type}"
+            f" expected {field_type} but got {default_type or 'undefined'}"
         )
     return default
 

@@ -67,6 +67,10 @@ RULES: dict[str, Any] = {
     ),
     "whom a pointer names": ({"pointerFields": ["owner"]}, _expected(OWN, OWN, OWN, OWN)),
     "whom a list names": ({"pointerFields": ["team"]}, _expected(OWN, OWN, OWN, OWN)),
+    "logged in, and named by a pointer": (
+        {"requiresAuthentication": True, "pointerFields": ["owner"]},
+        {**_expected(OWN, OWN, OWN, LOGIN), "new objects": YES},
+    ),
     "a role, or whom a pointer names": (
         {"role:Team": True, "pointerFields": ["owner"]},
         _expected(OWN, YES, OWN, OWN),
@@ -92,7 +96,7 @@ def may_make(caller: str, expected: dict[str, str]) -> str:
     """What a caller gets who makes an object: no field of it names anybody yet."""
     if caller in MASTERS:
         return YES if caller == "master" else NO
-    return NO if expected[caller] == OWN else expected[caller]
+    return expected.get("new objects", NO) if expected[caller] == OWN else expected[caller]
 
 
 # -- Protected fields -----------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import pytest
 from tests.objects.access.tables import (
     ACTIONS,
     LOGIN,
+    MASTERS,
     MEMBER_ID,
     MISSING,
     NAMES,
@@ -139,6 +140,51 @@ def test_user_fields_open_all_reads_or_all_writes(people, docs, send, field):
             assert outcome_over_rest(send(caller, method, own, body)) == expected, (name, method)
 
 
+@rules
+def test_a_query_by_an_id_alone_is_a_get(people, docs, rule, expected):
+    """SDKs get objects by such queries."""
+    for action in ("get", "find"):
+        permit("Doc", **PUBLIC | dict.fromkeys(("get", "find"), {}) | {action: rule})
+        for send, name in each:
+            for which, doc in docs.items():
+                by_id = {"where": {"objectId": doc}, "limit": 1}
+                by_condition = {"where": {"objectId": {"$in": [doc]}}}
+                by_more = {"where": {"objectId": doc, "name": which}}
+                access = may(name, expected, which)
+                for params in (by_id, by_condition, by_more):
+                    reply = send(people[name], "GET", "/classes/Doc", params)
+                    about = (send, name, which, action, params)
+                    if (params is by_id) != (action == "get"):
+                        assert outcome_over_rest(reply) == (YES if name in MASTERS else NO), about
+                    elif access in (YES, MISSING):
+                        results = reply.json["results"]
+                        assert [obj["name"] for obj in results] == [which] * (access == YES), about
+                    else:
+                        assert outcome_over_rest(reply) == access, about
+
+
+@rules
+def test_a_query_that_only_counts_needs_no_right_to_find(people, docs, rule, expected):
+    permit("Doc", **PUBLIC | {"find": {}, "get": {}, "count": rule})
+    for send, name in each:
+        reply = send(people[name], "GET", "/classes/Doc", {"count": 1, "limit": 0})
+        access = may(name, expected, "own")
+        assert outcome_over_rest(reply) == (YES if access == MISSING else access), (send, name)
+        if outcome_over_rest(reply) == YES:
+            number = sum(may(name, expected, which) == YES for which in docs)
+            assert reply.json == {"results": [], "count": number}, (send, name)
+        reply = send(people[name], "GET", "/classes/Doc", {"count": 1})
+        assert outcome_over_rest(reply) == (YES if name in MASTERS else NO), (send, name)
+
+
+def test_the_right_to_add_a_field_is_asked_before_its_type(people, docs, send):
+    permit("Doc", **PUBLIC | {"addField": {"pointerFields": ["owner"]}})
+    body = {"name": 1, "fresh": 1}
+    for name in ("owner", "member", "stranger", "client"):
+        assert outcome_over_rest(send(people[name], "POST", "/classes/Doc", body)) == NO, name
+        assert send(people[name], "POST", "/classes/Doc", {"name": 1}).json["code"] == 111, name
+
+
 def test_permissions_that_say_nothing_are_for_the_master_key(people, docs, send):
     permit("Doc")
     doc = f"/classes/Doc/{docs['own']}"
@@ -155,8 +201,7 @@ def test_permissions_that_say_nothing_are_for_the_master_key(people, docs, send)
             reply = send(people[name], *request)
             assert outcome_over_rest(reply) == NO
             expected = f"Permission denied for action {action} on class Doc."
-            # With a count in it, find is checked first.
-            assert reply.json["error"] == expected or action == "count"
+            assert reply.json["error"] == expected
 
 
 def test_a_rejection_says_that_logging_in_is_required(people, docs, send):

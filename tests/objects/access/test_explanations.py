@@ -94,7 +94,8 @@ def _done(principal: Principal, class_name: str, action: str, object_id: str | N
     if action == "get":
         return bool(get(principal, class_name, object_id))
     if action == "find":
-        return bool(find(principal, class_name, where={"objectId": object_id}))
+        # By a condition on the id: by the id alone is a get.
+        return bool(find(principal, class_name, where={"objectId": {"$in": [object_id]}}))
     if action == "count":
         return counted(principal, class_name, objectId=object_id) == 1
     if action == "delete":

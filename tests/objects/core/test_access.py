@@ -132,6 +132,50 @@ def test_an_action_may_need_a_user(action):
     assert decide(rules, action, ALICE, True) == Allowed()
 
 
+@pytest.mark.parametrize("action", ACTIONS)
+def test_fields_restrict_those_who_are_logged_in(action):
+    rule = {"requiresAuthentication": True, "pointerFields": ["owner"], "role:Admin": True}
+    rules = permissions(**{action: rule})
+    through = Allowed() if action == "create" else AllowedThrough(("owner",))
+    assert decide(rules, action, ANYONE, False) == NeedsAuthentication()
+    assert decide(rules, action, ALICE, True) == through
+    assert decide(rules, action, BOB, True) == Allowed()
+    everybody = permissions(**{action: {"*": True, "pointerFields": ["owner"]}})
+    assert decide(everybody, action, ANYONE, False) == Allowed()
+
+
+ids = st.sampled_from(["*", "alice", "role:Admin", "requiresAuthentication"])
+fields = st.lists(st.sampled_from(["owner", "editors"]), unique=True)
+
+
+@given(st.sampled_from(ACTIONS), st.sets(ids), fields, fields, fields, st.booleans(),
+       st.sampled_from([ANYONE, ALICE, BOB]))  # fmt: skip
+def test_every_rule_is_decided_as_parse_does(
+    action, keys, pointers, readers, writers, creating, caller
+):
+    """The rules one by one, in the order in which Parse asks them."""
+    rules = permissions(
+        **{action: {**dict.fromkeys(keys, True), "pointerFields": pointers}},
+        readUserFields=readers,
+        writeUserFields=writers,
+    )
+    is_user = len(caller) > 1
+    decision = decide(rules, action, caller, is_user, creating=creating)
+    is_read = action in ("find", "get", "count")
+    naming = {*pointers, *(readers if is_read else writers)}
+    if keys & set(caller):
+        assert decision == Allowed()
+    elif "requiresAuthentication" in keys and not is_user:
+        assert decision == NeedsAuthentication()
+    elif naming and action != "create" and not creating:
+        assert isinstance(decision, AllowedThrough)
+        assert set(decision.pointer_fields) == naming
+    elif "requiresAuthentication" in keys:
+        assert decision == Allowed()
+    else:
+        assert decision == Denied()
+
+
 @pytest.mark.parametrize("action", ["find", "get", "count", "update", "delete", "addField"])
 def test_fields_may_name_those_who_may(action):
     rules = permissions(**{action: {"pointerFields": ["owner", "editors"], "role:Admin": True}})
@@ -165,32 +209,50 @@ def test_user_fields_cover_all_reads_or_all_writes():
         ({"found": {"*": True}}, "found is not a valid operation for class level permissions"),
         ({"find": True}, "not a valid value for class level permissions find - must be an object"),
         ({"find": []}, "must be an object"),
-        ({"find": {"*": False}}, r"'False' is not a valid value .* find:\*:False"),
+        ({"find": {"*": False}}, r"'false' is not a valid value for .* acl find:\*$"),
         ({"find": {"*": 1}}, "not a valid value"),
-        ({"find": {"*": None}}, "not a valid value"),
+        ({"find": {"*": None}}, "'null' is not a valid value"),
+        ({"find": {"*": {"x": True}}}, r"'\[object Object\]' is not a valid value"),
         ({"find": {"a b": True}}, "'a b' is not a valid key for class level permissions"),
         ({"find": {"role:": True}}, "not a valid key"),
         ({"find": {"requiresAuthentication": False}}, "not a valid value"),
-        ({"find": {"pointerFields": "owner"}}, "expected an array"),
+        ({"find": {"pointerFields": "owner"}}, r"value for find\[pointerFields\] - expected an array"),
         ({"find": {"pointerFields": ["a"]}}, "'a' is not a valid column for class level pointer"),
         ({"find": {"pointerFields": [5]}}, "not a valid column"),
-        ({"readUserFields": "owner"}, "expected an array"),
+        ({"readUserFields": True}, "'true' .* permissions readUserFields - must be an array"),
         ({"writeUserFields": ["zz"]}, "'zz' is not a valid column"),
         ({"protectedFields": []}, "must be an object"),
         ({"protectedFields": {"*": "a"}}, r"not a valid value for protectedFields\[\*\]"),
         ({"protectedFields": {"*": ["zz"]}}, r"Field 'zz' in protectedFields:\* does not exist"),
         ({"protectedFields": {"*": ["objectId"]}}, "Default field 'objectId' can not be protected"),
         ({"protectedFields": {"a b": ["a"]}}, "not a valid key"),
-        ({"protectedFields": {"userField:zz": ["a"]}}, "not a valid key"),
+        ({"protectedFields": {"userField:a b": ["a"]}}, "not a valid key"),
         ({"ACL": {"*": True}}, "not a valid value for class level permissions acl"),
         ({"ACL": {"*": {"read": "x"}}}, "not a valid value for class level permissions acl"),
-        ({"ACL": {"*": {"admin": True}}}, "not a valid value for class level permissions acl"),
+        ({"ACL": {"*": {"admin": True}}}, "'admin' is not a valid key for class level permissions acl"),
+        ({"ACL": {"*": {"read": None}}}, "'' is not a valid value for class level permissions acl"),
         ({"ACL": {"a b": {"read": True}}}, "not a valid key"),
     ],
 )
 def test_malformed_permissions_are_refused(wire, message):
     with pytest.raises(InvalidJSON, match=message):
         permissions(**wire)
+
+
+@pytest.mark.parametrize("key", ["u_1", "a-b", "a.b@c", "_x"])
+def test_user_ids_are_letters_and_digits_unless_clients_choose_them(key):
+    for wire in ({"find": {key: True}}, {"protectedFields": {key: []}}, {"ACL": {key: {}}}):
+        parse_permissions(wire, set(), set())
+        with pytest.raises(InvalidJSON, match=f"'{key}' is not a valid key for class level perm"):
+            parse_permissions(wire, set(), set(), custom_ids=False)
+    for other in ("*", "role:Site-Admin 2", "requiresAuthentication", "abcDEF123"):
+        parse_permissions({"find": {other: True}}, set(), set(), custom_ids=False)
+
+
+def test_a_group_may_be_named_by_a_field_that_is_not_there_yet():
+    wire = {"protectedFields": {"*": ["a"], "userField:later": []}}
+    assert protected_fields(permissions(**wire), ["*"]) == {"a"}
+    assert protecting_user_fields(permissions(**wire)) == ("later",)
 
 
 def test_permissions_are_shown_as_they_were_set():
