@@ -234,11 +234,13 @@ def _names_user(principal: Principal, fields: Iterable[FieldName]) -> Query:
     return parts[0] if len(parts) == 1 else AnyOf(parts)
 
 
-def read_action(where: Query) -> Action:
+def read_action(class_name: ClassName, where: Query) -> Action:
     """Return ``get`` for a query by an object's id alone, as with Parse; else ``find``.
 
-    SDKs get an object by such a query.
+    SDKs get an object by such a query. Clients query no installations, not even so.
     """
+    if class_name == "_Installation":
+        return "find"
     if isinstance(where, Equals) and where.path == ("objectId",) and isinstance(where.value, str):
         return "get"
     return "find"

@@ -35,7 +35,6 @@ from objects.rules import rules_of
 from objects.sql.tables import ClassTable
 from objects.storage import contents
 
-
 _NEVER_DELETED = frozenset({"_Hooks", "_GlobalConfig", "_GraphQLConfig"})
 
 

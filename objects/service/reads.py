@@ -77,7 +77,9 @@ def find(
     may not.
 
     A query by an object's id alone needs the permission to get it, one that only counts (a limit
-    of 0) that to count. Raises ``OperationForbidden`` (class-level permissions, protected fields, a class that isn't
+    of 0) that to count.
+
+    Raises ``OperationForbidden`` (class-level permissions, protected fields, a class that isn't
     there), ``InvalidQuery`` and the like for what the query can't mean. For the master key a class
     that isn't there is an empty one.
     """
@@ -102,7 +104,7 @@ def _find(principal: Principal, class_name: ClassName, options: FindOptions, als
     check_question(principal, table, options.where, options.order)
     if options.explain:
         _check_explain(principal)
-    action = read_action(options.where)
+    action = read_action(table.class_name, options.where)
     if options.count and options.limit == 0:
         check_class(principal, table, "count")
         condition = None

@@ -127,7 +127,7 @@ def bind(
         return _bind_missing_class(principal, class_name)
     if class_name == SESSION and principal.user_id is None and not principal.is_master:
         raise InvalidSessionToken("Invalid session token")
-    action = policy.read_action(where)
+    action = policy.read_action(class_name, where)
     policy.check_question(principal, table, where)
     _check_watch(principal, table, watch)
     return _bind_class(principal, table, action)

@@ -12,7 +12,7 @@ def shown(text: object) -> str:
 
 
 def shown_value(value: object) -> str:
-    """Return a JSON value as error messages of Parse repeat it: as JavaScript turns it into text."""
+    """Return a JSON value as error messages of Parse repeat it: as text of JavaScript."""
     return shown(_in_javascript(value))
 
 

@@ -251,7 +251,9 @@ _IsKey: TypeAlias = Callable[[str], bool]
 
 def _is_plain_entity(name: str) -> bool:
     """``is_entity`` where no client chooses ids."""
-    return is_entity(name) and (name == EVERYBODY or name.startswith(ROLE_PREFIX) or is_auto_id(name))
+    return is_entity(name) and (
+        name == EVERYBODY or name.startswith(ROLE_PREFIX) or is_auto_id(name)
+    )
 
 
 def _invalid_key(name: str) -> InvalidJSON:

@@ -144,7 +144,7 @@ def test_user_fields_open_all_reads_or_all_writes(people, docs, send, field):
 def test_a_query_by_an_id_alone_is_a_get(people, docs, rule, expected):
     """SDKs get objects by such queries."""
     for action in ("get", "find"):
-        permit("Doc", **PUBLIC | dict.fromkeys(("get", "find"), {}) | {action: rule})
+        permit("Doc", **PUBLIC | {"get": {}, "find": {}} | {action: rule})
         for send, name in each:
             for which, doc in docs.items():
                 by_id = {"where": {"objectId": doc}, "limit": 1}

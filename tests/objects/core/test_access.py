@@ -216,7 +216,10 @@ def test_user_fields_cover_all_reads_or_all_writes():
         ({"find": {"a b": True}}, "'a b' is not a valid key for class level permissions"),
         ({"find": {"role:": True}}, "not a valid key"),
         ({"find": {"requiresAuthentication": False}}, "not a valid value"),
-        ({"find": {"pointerFields": "owner"}}, r"value for find\[pointerFields\] - expected an array"),
+        (
+            {"find": {"pointerFields": "owner"}},
+            r"value for find\[pointerFields\] - expected an array",
+        ),
         ({"find": {"pointerFields": ["a"]}}, "'a' is not a valid column for class level pointer"),
         ({"find": {"pointerFields": [5]}}, "not a valid column"),
         ({"readUserFields": True}, "'true' .* permissions readUserFields - must be an array"),
@@ -229,7 +232,10 @@ def test_user_fields_cover_all_reads_or_all_writes():
         ({"protectedFields": {"userField:a b": ["a"]}}, "not a valid key"),
         ({"ACL": {"*": True}}, "not a valid value for class level permissions acl"),
         ({"ACL": {"*": {"read": "x"}}}, "not a valid value for class level permissions acl"),
-        ({"ACL": {"*": {"admin": True}}}, "'admin' is not a valid key for class level permissions acl"),
+        (
+            {"ACL": {"*": {"admin": True}}},
+            "'admin' is not a valid key for class level permissions acl",
+        ),
         ({"ACL": {"*": {"read": None}}}, "'' is not a valid value for class level permissions acl"),
         ({"ACL": {"a b": {"read": True}}}, "not a valid key"),
     ],
