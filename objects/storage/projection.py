@@ -34,7 +34,10 @@ class _Level:
             name: self.below[name].of_value(value) if name in self.below else value
             for name, value in obj.items()
             if name in _ALWAYS
-            or ((self.keys is None or name in self.keys) and name not in self.excluded)
+            or (
+                name not in self.excluded
+                and (self.keys is None or name in self.keys or _is_relation(value))
+            )
         }
 
     def of_value(self, value: Json) -> Json:
@@ -51,6 +54,11 @@ class _Level:
             name: self.below[name].of_value(item) if name in self.below else item
             for name, item in value.items()
         }
+
+
+def _is_relation(value: Json) -> bool:
+    # As with Parse Server, objects always have their relations.
+    return isinstance(value, dict) and value.get("__type") == "Relation"
 
 
 def projection(table: ClassTable, options: FindOptions) -> Callable[[Wire], Wire] | None:

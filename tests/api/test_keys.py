@@ -105,6 +105,16 @@ def test_keys_select_the_fields_of_objects_included_in_lists_and_objects(client,
     assert not {"name", "secret"} & set(match["info"]["best"])
 
 
+def test_relations_are_sent_whatever_the_keys_are_unless_they_are_excluded(client, master, games):
+    (player,) = master.results("Player")
+    fan = {"__type": "Pointer", "className": "Player", "objectId": player["objectId"]}
+    master.make("Club", name="c", size=1, fans={"__op": "AddRelation", "objects": [fan]})
+    (club,) = client.results("Club", keys="name")
+    assert set(club) == ALWAYS | {"name", "fans"}
+    (club,) = client.results("Club", excludeKeys="fans")
+    assert set(club) == ALWAYS | {"name", "size"}
+
+
 def test_a_repeated_parameter_is_a_list_of_keys(client, games):
     for query, names in (
         ("keys=score&keys=name", {"score", "name"}),

@@ -130,6 +130,7 @@ REFUSED = [
     ({"spot": {"$nearSphere": {"__type": "GeoPoint", "latitude": 91, "longitude": 0}}}, None),
     ({"spot": {"$within": {"$box": [1]}}}, 107),
     ({"spot": {"$geoWithin": {"$polygon": []}}}, 107),
+    ({"spot": {"$geoWithin": {"$polygon": [[0, 0], [181, 0], [1, 1]]}}}, 107),
     ({"spot": {"$geoWithin": {"$centerSphere": [[0, 0], -1]}}}, 107),
     ({"area": {"$geoIntersects": {"$point": 5}}}, 107),
     ({"owner": {"$inQuery": {}}}, 102),

@@ -160,9 +160,7 @@ class _Parser:
     ) -> Query:
         operator = OPERATORS.get(key)
         if operator is None:
-            raise InvalidJSON(
-                known_message(f"bad constraint: {shown(key)}", f"{place}.{shown(key)}")
-            )
+            raise InvalidJSON(f"bad constraint: {shown(key)} ({place})")
         operand = Operand(path, key, value, siblings, place, f"{place}.{key}", depth)
         return operator.parse(operand, self)
 
