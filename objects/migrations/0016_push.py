@@ -24,6 +24,7 @@ class Migration(migrations.Migration):
                 ('cursor', models.TextField(db_collation='C', default='')),
                 ('due_at', models.DateTimeField()),
                 ('pages', models.IntegerField(default=0)),
+                ('planned', models.BigIntegerField(default=0)),
                 ('sent', models.BigIntegerField(default=0)),
                 ('failed', models.BigIntegerField(default=0)),
                 ('totals', models.JSONField(default=dict)),

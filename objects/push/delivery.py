@@ -18,11 +18,12 @@ from types import TracebackType
 from typing import Final, NamedTuple
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import Exists, F, OuterRef
 from django.db.models.functions import Now
 
+from backend.kernel.connections.advisory_locks import push_sender
 from backend.logs.setup import get_logger
-from objects.database import maintenance
+from objects.database import locks, maintenance
 from objects.database.orm import orm_queries
 from objects.push import dead_tokens, local_times, statuses
 from objects.push.adapters import setup
@@ -38,6 +39,9 @@ PAUSES: Final = (5, 30, 120, 600, 1800)
 ATTEMPTS: Final = len(PAUSES) + 1
 LEASE: Final = timedelta(seconds=120)
 """Longer than a chunk takes (``adapters.http2.CHUNK_WAIT``) and its outcomes to be recorded."""
+SENDERS: Final = 4
+"""Tasks that send a push at the same time."""
+_PUBLISH_EVERY: Final = 1.0  # seconds
 TURN: Final = 15.0
 """Seconds after which a task lets other tasks go first."""
 _LONGEST_TYPE: Final = 32
@@ -54,9 +58,18 @@ log = get_logger("push")
 def send(push_id: str) -> bool:
     """Send targets that are due, for ``TURN`` seconds; return whether more may be due now.
 
-    Sends nothing in maintenance mode.
+    Sends nothing in maintenance mode, and while ``SENDERS`` others send the push.
     """
+    for number in range(SENDERS):
+        with locks.try_held(push_sender(push_id, number)) as is_free:
+            if is_free:
+                return _send(push_id)
+    return False
+
+
+def _send(push_id: str) -> bool:
     end = monotonic() + TURN
+    published_at = 0.0
     with orm_queries():
         push = Push.objects.filter(pk=push_id).first()
     if push is None or push.state == Push.State.ENDED:
@@ -71,9 +84,12 @@ def send(push_id: str) -> bool:
             targets = _claim(push_id)
             if targets:
                 _record(push, targets, senders.send(push_id, request, targets))
+            if targets and monotonic() - published_at > _PUBLISH_EVERY:
                 statuses.publish(push_id)
+                published_at = monotonic()
             is_more = len(targets) == CHUNK
-    finish(push_id)
+    if not finish(push_id):
+        statuses.publish(push_id)
     return is_more
 
 
@@ -283,9 +299,10 @@ def start_due(read: Callable[[str], None], continue_sending: Callable[[str], Non
     with orm_queries():
         waiting = Push.objects.filter(state=Push.State.WAITING, due_at__lte=Now())
         to_read = [*waiting.order_by("due_at").values_list("pk", flat=True)[:_MOST]]
-        is_due = PushTarget.objects.filter(state=PushTarget.State.PENDING, due_at__lte=Now())
-        open_pushes = Push.objects.exclude(state=Push.State.ENDED)
-        with_due = open_pushes.filter(pk__in=is_due.values("push"))
+        is_due = PushTarget.objects.filter(
+            push=OuterRef("pk"), state=PushTarget.State.PENDING, due_at__lte=Now()
+        )
+        with_due = Push.objects.exclude(state=Push.State.ENDED).filter(Exists(is_due))
         to_send = [*with_due.values_list("pk", flat=True)[:_MOST]]
         sending = Push.objects.filter(state=Push.State.SENDING).exclude(
             targets__state=PushTarget.State.PENDING

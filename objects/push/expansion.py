@@ -110,6 +110,7 @@ def _expand(push_id: str) -> bool:
             PushTarget.objects.bulk_create(page.targets, ignore_conflicts=True)
             push.cursor = page.cursor
             push.pages += 1
+            push.planned += len(page.targets)
             if page.is_last:
                 _go_on(push)
             push.is_published = False

@@ -15,7 +15,7 @@ class Push(models.Model):
     ``due_at`` is when the next page of targets is to be read; a worker locks the row meanwhile.
     A push in local time is sent wave by wave: ``wave`` is the offset from UTC, in minutes, of the
     zones that are next, from east to west. ``cursor`` is the last installation that was read.
-    ``is_published`` says that the status shows all of it.
+    ``planned`` counts its targets so far. ``is_published`` says that the status shows all of it.
     """
 
     class State(models.TextChoices):
@@ -33,6 +33,7 @@ class Push(models.Model):
     cursor = models.TextField(default="", db_collation="C")
     due_at = models.DateTimeField()
     pages = models.IntegerField(default=0)
+    planned = models.BigIntegerField(default=0)
     sent = models.BigIntegerField(default=0)
     failed = models.BigIntegerField(default=0)
     totals = models.JSONField(default=dict)

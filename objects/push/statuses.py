@@ -77,10 +77,9 @@ def _publish(push_id: str) -> None:
             push = Push.objects.select_for_update(no_key=True).filter(pk=push_id).first()
             if push is None or push.is_published:
                 return
-            pending = _pending(push)
         try:
             with transaction.atomic():
-                service.update(MASTER, PUSH_STATUS, ObjectId(push_id), _fields(push, pending))
+                service.update(MASTER, PUSH_STATUS, ObjectId(push_id), _fields(push))
         except ObjectNotFound:
             cancel(push)
             return
@@ -98,13 +97,7 @@ def cancel(push: Push) -> None:
     log.info("push cancelled: its status was deleted", push=push.pk)
 
 
-def _pending(push: Push) -> int:
-    if push.state == Push.State.ENDED:
-        return 0
-    return push.targets.filter(state=PushTarget.State.PENDING).count()
-
-
-def _fields(push: Push, pending: int) -> Wire:
+def _fields(push: Push) -> Wire:
     fields: Wire = {"numSent": push.sent}
     if push.failed:
         fields["numFailed"] = push.failed
@@ -117,7 +110,8 @@ def _fields(push: Push, pending: int) -> Wire:
             fields["errorMessage"] = error
     elif push.pages:
         fields["status"] = "running"
-        fields["count"] = -(-pending // CHUNK)
+        pending = push.planned - push.sent - push.failed
+        fields["count"] = -(-max(pending, 0) // CHUNK)
     return fields
 
 

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from time import monotonic
-from typing import Final
 
 from celery import shared_task
 
 from objects.push import delivery, expansion, retention, statuses
 from objects.push.service import continue_sending, start
-
-_SENDERS: Final = 4
-"""Tasks that send a push at the same time."""
 
 
 @shared_task(name="objects.prepare_push", ignore_result=True)
@@ -22,7 +18,7 @@ def prepare_push(push_id: str) -> None:
     is_more = True
     while is_more and monotonic() < end:
         is_more = expansion.expand(push_id)
-        if pages < _SENDERS:
+        if pages < delivery.SENDERS:
             continue_sending(push_id)
         pages += 1
     statuses.publish(push_id)

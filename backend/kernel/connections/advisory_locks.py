@@ -97,6 +97,11 @@ def unique_value(class_name: str, field: str, value: str) -> AdvisoryLock:
     return _text(f"{class_name}.{field}={value}")
 
 
+def push_sender(push_id: str, number: int) -> AdvisoryLock:
+    """One of the tasks that send a push at the same time. Correctness doesn't depend on it."""
+    return _text(f"push:{push_id}:{number}")
+
+
 def request(key: str) -> AdvisoryLock:
     """Requests of one caller with the same ``X-Svc-Request-Id``. ``key`` is their hash."""
     return _text(key)

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import psycopg
 import pytest
 from django.test import override_settings
+from django.utils import timezone
 
+from objects.definitions.models import Maintenance
 from objects.push import delivery, expansion, statuses
 from objects.push.adapters import setup
 from objects.push.adapters.base import SENT, failed, gone, later
 from objects.push.models import Push, PushTarget
 from tests.objects.push.pushing import api, install, pass_time, push, status, targets, work
 from tests.objects.push.recorder import Recorder
+from tests.other_process import database_url
+from tests.rest import MASTER, Api
 
 pytestmark = pytest.mark.django_db
 
@@ -300,3 +305,40 @@ def test_tokens_are_not_in_names_of_counts(recorder: Recorder) -> None:
 
 def test_setup_knows_the_built_in_adapters() -> None:
     assert setup.adapter_of("anything") == "log"
+
+
+def test_few_tasks_send_a_push_at_the_same_time(recorder: Recorder) -> None:
+    install(1)
+    push_id = push()
+    expansion.expand(push_id)
+    held = "SELECT pg_advisory_lock(hashtextextended(%s, 0))"
+    names = [f"push:{push_id}:{number}" for number in range(delivery.SENDERS)]
+    with psycopg.connect(database_url(), autocommit=True) as others:
+        for name in names:
+            others.execute(held, [name])
+        assert not delivery.send(push_id)
+        assert recorder.messages == []
+        others.execute("SELECT pg_advisory_unlock_all()")
+        delivery.send(push_id)
+    assert len(recorder.messages) == 1
+
+
+def test_nothing_is_sent_in_maintenance_mode(recorder: Recorder) -> None:
+    install(1)
+    push_id = push()
+    expansion.expand(push_id)
+    Maintenance.objects.create(id=1, message="wait", since=timezone.now(), chain_paused=False)
+    assert not delivery.send(push_id)
+    assert recorder.messages == []
+    assert api.post("/push", {"where": {}}).json["code"] == 119
+    Maintenance.objects.all().delete()
+    assert work(push_id)["numSent"] == 1
+
+
+def test_a_repeated_request_sends_once() -> None:
+    caller = Api({**MASTER, "X-Parse-Request-Id": "a-request-of-a-push"})
+    first = caller.post("/push", {"where": {}, "data": {"alert": "x"}})
+    again = caller.post("/push", {"where": {}, "data": {"alert": "x"}})
+    assert first.status == again.status == 200
+    assert again.headers["X-Svc-Push-Status-Id"] == first.headers["X-Svc-Push-Status-Id"]
+    assert Push.objects.count() == 1
