@@ -20,7 +20,7 @@ from backend.kernel.principal import Principal
 from objects import triggers
 from objects.access import policy
 from objects.core.access.class_permissions import Action
-from objects.core.names import SESSION, ClassName, FieldPath
+from objects.core.names import SESSION, USER, ClassName, FieldPath
 from objects.core.query.predicate import Predicate, predicate
 from objects.core.query.tree import (
     Everything,
@@ -38,6 +38,9 @@ from objects.definitions import registry
 from objects.sql.tables import ClassTable
 
 _NOTHING_HIDDEN: Final[frozenset[str]] = frozenset()
+UNSENT_OF_USERS: Final = frozenset({"authData"})
+"""Fields of ``_User`` that sockets never send. Searches show them to the user and to the master
+key, and triggers get them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +85,11 @@ class Access:
     def hidden_fields(self, obj: Wire) -> frozenset[str]:
         """Return the fields of this object that the caller may not see.
 
-        ``authData`` is for the master key alone: not even a user's own is sent to the user.
+        ``authData`` is sent to nobody, not even to its user.
         """
         if not self._hides_by_object or self._table is None:
             return self._hidden
-        hidden = policy.hidden_fields(self.principal, self._table, obj)
-        return hidden | policy.always_hidden(self._table)
+        return _with_unsent(self.class_name, policy.hidden_fields(self.principal, self._table, obj))
 
     def redact(self, obj: Wire, stored: Wire | None = None) -> Wire:
         """Return the object without hidden fields; ``obj`` isn't changed.
@@ -165,7 +167,7 @@ def _bind_class(principal: Principal, table: ClassTable, action: Action) -> Acce
             f"Objects of {table.class_name} can't be watched: a trigger queries other objects."
         ) from None
     condition = all_of(of_class, narrowed)
-    hidden = policy.hidden_fields(principal, table)
+    hidden = _with_unsent(table.class_name, policy.hidden_fields(principal, table))
     by_object = policy.hides_by_object(principal, table)
     return Access(
         class_name=table.class_name,
@@ -181,6 +183,10 @@ def _bind_class(principal: Principal, table: ClassTable, action: Action) -> Acce
         _hidden=hidden,
         _hides_by_object=by_object,
     )
+
+
+def _with_unsent(class_name: ClassName, hidden: frozenset[str]) -> frozenset[str]:
+    return hidden | UNSENT_OF_USERS if class_name == USER else hidden
 
 
 def _bind_missing_class(principal: Principal, class_name: ClassName) -> Access:

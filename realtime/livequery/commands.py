@@ -14,13 +14,13 @@ from backend.kernel.principal import Principal
 from backend.limits import Request, decide_here, rules_for
 from backend.settings.conf import service_settings
 from backend.settings.rate_limits import SUBSCRIPTIONS
-from objects.core.names import ClassName
+from objects.core.names import USER, ClassName
 from objects.core.query.tree import FindOptions
 from objects.service import find
 from realtime.core import messages
 from realtime.core.effort import memory_of
 from realtime.livequery import query_parsing, trigger_calls
-from realtime.livequery.access import current_table
+from realtime.livequery.access import UNSENT_OF_USERS, current_table
 from realtime.livequery.engine import LiveQueries
 from realtime.livequery.groups import Client, Subscription, is_too_large
 from realtime.livequery.identities import Identity, require_active
@@ -156,7 +156,7 @@ def unsubscribe(engine: LiveQueries, client: Client, request_id: int) -> None:
     """End a subscription and confirm it."""
     subscription = client.subscriptions.get(request_id)
     if subscription is None:
-        client.socket.enqueue(_unknown(request_id))
+        client.socket.enqueue(_unknown(client, request_id))
         return
     engine.remove_subscription(subscription)
     client.socket.enqueue(messages.unsubscribed(client.recipient, request_id))
@@ -166,7 +166,7 @@ async def fetch(engine: LiveQueries, client: Client, request_id: int) -> None:
     """Send the current results of a subscription's query, as a find over REST returns them."""
     subscription = client.subscriptions.get(request_id)
     if subscription is None:
-        client.socket.enqueue(_unknown(request_id))
+        client.socket.enqueue(_unknown(client, request_id))
         return
     principal, authorized = subscription.principal, subscription.authorized
     try:
@@ -207,15 +207,23 @@ def _find_objects(client: Client, principal: Principal, authorized: AuthorizedQu
     )
     with client_context(client.socket.address, client.socket.headers, principal):
         result = find(principal, effective.class_name, options, also=effective.where)
+    unsent = UNSENT_OF_USERS if effective.class_name == USER else frozenset()
     return ",".join(
-        _encode({"className": effective.class_name, **obj}).decode() for obj in result.objects()
+        _encode(
+            {
+                "className": effective.class_name,
+                **{name: value for name, value in obj.items() if name not in unsent},
+            }
+        ).decode()
+        for obj in result.objects()
     )
 
 
-def _unknown(request_id: int) -> str:
+def _unknown(client: Client, request_id: int) -> str:
     return messages.error(
         messages.NOT_CONNECTED,
-        f"There is no subscription with the requestId {request_id}.",
+        f"Cannot find subscription with clientId {client.id} subscriptionId {request_id}."
+        " Make sure you subscribe to live query server.",
         reconnect=False,
         request_id=request_id,
     )

@@ -75,7 +75,9 @@ class LiveQuerySocket(Socket):
         if client is None:
             self.count_junk()
             self._send_error(
-                messages.NOT_CONNECTED, "Connect before anything else.", message.request_id
+                messages.NOT_CONNECTED,
+                "Can not find this client, make sure you connect to server before subscribing.",
+                message.request_id,
             )
         elif isinstance(message, Subscribe):
             await commands.subscribe(self._engine, client, message, text)

@@ -171,12 +171,25 @@ def test_what_is_hidden_from_a_group_is_hidden_from_all_of_its_members(
 
 def test_a_session_that_is_none_is_never_taken_for_an_anonymous_one(realtime, game):
     other = realtime.subscriber()
-    for token in ("r:" + "0" * 32, "", "null", "x" * 400):
+    for token in ("r:" + "0" * 32, " ", "null", "x" * 400):
         client = realtime.connect(**KEYS, sessionToken=token)
         assert client.next()["code"] == 209, token
         assert client.frame()["type"] == "websocket.close", token
         answer = other.ask(1, "Game", sessionToken=token)
         assert (answer["op"], answer["code"]) == ("error", 209), token
+
+
+def test_an_empty_session_has_the_rights_of_a_stranger(master, realtime, ann, game):
+    # The SDK for Apple's systems sends it where nobody has logged in.
+    master.put(f"/classes/Game/{game}", {"ACL": {ann.user_id: {"read": True}}, "score": 1})
+    stranger = realtime.subscriber(**KEYS, sessionToken="")
+    assert stranger.ask(1, "Game", sessionToken="")["op"] == "subscribed"
+    assert stranger.ask(2, "_Session", sessionToken="")["code"] == 209
+    master.put(f"/classes/Game/{game}", {"score": 2})
+    master.put(f"/classes/Game/{game}", {"score": 3, "ACL": {"*": {"read": True}}})
+    event = stranger.next()
+    assert (event["op"], event["object"]["score"]) == ("enter", 3)
+    assert "original" not in event
 
 
 def test_a_role_that_is_taken_away_shows_nothing_any_more(master, realtime, watching, ann, game):

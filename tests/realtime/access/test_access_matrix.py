@@ -167,13 +167,11 @@ def test_users_subscribe_to_their_own_sessions_and_never_to_installations():
     assert shown == ["master", "reader", "owner"]
 
 
-def test_an_account_shows_its_email_only_to_its_user():
+def test_an_account_shows_its_email_only_to_its_user_and_its_providers_to_nobody():
     account = {"objectId": OWNER.user_id, "username": "o", "email": "o@x", "authData": {"a": {}}}
     for caller, principal in CALLERS.items():
         shown = access(principal, "_User").redact(account).keys()
-        expected = {"email", "authData"} if caller in MASTERS else set()
-        if caller == "owner":
-            expected = {"email"}  # proofs are in no notification, not even in the user's own
+        expected = {"email"} if caller in MASTERS | {"owner"} else set()
         assert shown & {"email", "authData"} == expected, caller
         got = outcome(lambda p=principal: access(p, "_User", email="o@x"))
         assert got == (YES if caller in MASTERS else NO), caller

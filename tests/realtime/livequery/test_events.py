@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
+from objects.users.models import User
 from tests.realtime.livequery.harness import MASTER_KEYS, EngineHarness
 from tests.rest import Api
 
@@ -211,3 +213,23 @@ def test_every_process_sends_to_its_own_clients(harnesses, games: Api):
     put(games, game, score=8)
     for caller in callers:
         assert caller.next_events(2) == [("create", 1, game), ("update", 1, game)]
+
+
+def test_no_event_or_result_of_a_user_has_authdata(harness: EngineHarness, games: Api, person):
+    ann = person("ann")
+    linked = {"mine": {"id": "1", "access_token": "secret"}}
+    users = User.objects.filter(object_id=ann.user_id)
+    ann.aside.do(lambda: users.update(auth_data=linked))
+    assert games.get(f"/users/{ann.user_id}").json["authData"] == linked
+    callers = [harness.connect(ann.token), harness.connect(**MASTER_KEYS)]
+    for caller in callers:
+        caller.subscribe(1, "_User", {"objectId": ann.user_id})
+        caller.subscribe(2, "_User", {"objectId": ann.user_id}, keys=["authData", "nick"])
+    games.put(f"/users/{ann.user_id}", {"nick": "a"})
+    for caller in callers:
+        for event in (caller.next("update"), caller.next("update")):
+            assert event["object"]["nick"] == "a"
+            assert "secret" not in json.dumps(event)
+        caller.send({"op": "query", "requestId": 1})
+        [user] = caller.next("result", 1)["results"]
+        assert (user["nick"], "authData" in user) == ("a", False)
