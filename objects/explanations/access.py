@@ -28,11 +28,19 @@ from objects.access.policy import (
     hidden_fields,
     protection_groups,
     readable,
+    refused_account,
     writable,
 )
 from objects.core.access.class_permissions import READ_ACTIONS, Action
 from objects.core.access.reasons import Reason
-from objects.core.names import ObjectId, Subject, check_class_name, is_class_name, is_object_id
+from objects.core.names import (
+    USER,
+    ObjectId,
+    Subject,
+    check_class_name,
+    is_class_name,
+    is_object_id,
+)
 from objects.core.query.predicate import matches
 from objects.core.query.tree import Everything, Query, all_of
 from objects.database import maintenance
@@ -128,7 +136,7 @@ class _Inquiry:
             return Explanation("no", tuple(self.steps), self.steps[-1], refusal)
         # A find that finds nothing is no error.
         is_refused = verdict == "no" and self.action not in ("find", "count")
-        error = ObjectNotFound() if is_refused else None
+        error = self._refusal() if is_refused else None
         events = _EVENTS["read" if self.action in READ_ACTIONS else self.action]
         return Explanation(
             verdict,
@@ -169,6 +177,13 @@ class _Inquiry:
         if obj is None:
             return "no"
         return "yes" if matches(condition, obj, class_name=self.class_name) else "no"
+
+    def _refusal(self) -> ServiceError:
+        if self.class_name == USER and self.action not in READ_ACTIONS:
+            action: Action = "delete" if self.action == "delete" else "update"
+            if not self.principal.is_master:
+                return refused_account(self.principal, action, ObjectId(str(self.object_id)))
+        return ObjectNotFound()
 
     def _decided(self, verdict: Verdict) -> Step:
         """The decisive step: the first that refuses or depends, else the last selective one.

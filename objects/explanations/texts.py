@@ -11,7 +11,7 @@ from objects.core.access.class_permissions import NOBODY, READ_ACTIONS, ClassPer
 from objects.core.access.reasons import Reason, Rule
 from objects.core.names import FieldName
 from objects.core.query.predicate import matches
-from objects.core.query.tree import Equals
+from objects.core.query.tree import Equals, WritableBy
 from objects.core.values import pointer
 
 _ROLE = "role:"
@@ -141,12 +141,23 @@ def _access_list(matter: _Matter) -> Sentence:
     if matter.obj is None:
         return Sentence(f"Its access list says who {does} an object.")
     acl = matter.obj.get("ACL")
+    needs_name = isinstance(matter.reason.condition, WritableBy) and (
+        matter.reason.condition.is_named
+    )
     if not isinstance(acl, dict):
+        if needs_name:
+            return Sentence("The account has no access list that names the caller.")
         return Sentence(f"The object has no access list: everybody {does} it.", is_open=True)
     listed = [
         entity for entity, rights in acl.items() if isinstance(rights, dict) and rights.get(right)
     ]
     own = sorted(set(listed) & matter.principal.acl_ids)
+    if needs_name and EVERYBODY in own:
+        own.remove(EVERYBODY)
+        if not own:
+            return Sentence(
+                "The access list lets everybody write (*), which counts for nothing in accounts."
+            )
     if EVERYBODY in own:
         return Sentence(f"The access list lets everybody {right} (*).", is_open=True)
     if own:
@@ -161,8 +172,8 @@ def _own_account(matter: _Matter) -> Sentence:
     if matter.reason.allows:
         return Sentence("It is the user's own account.")
     return Sentence(
-        "An account is changed and removed by its own user and the master key only, regardless of"
-        " its access list."
+        "An account is changed and removed by its own user, by users and roles that its access list"
+        " names, and with the master key."
     )
 
 

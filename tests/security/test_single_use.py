@@ -11,6 +11,7 @@ from tests.threads import at_once
 DEVICE = "device-00000000000001"
 LATER = {"__type": "Date", "iso": "2099-01-01T00:00:00.000Z"}
 
+TOKEN = "r:" + "0" * 32
 FORGED = {
     "owner": {"user": {"__type": "Pointer", "className": "_User", "objectId": "somebody01"}},
     "a part of the owner": {"user.objectId": "somebody01"},
@@ -19,7 +20,7 @@ FORGED = {
     "no expiry": {"expiresAt": {"__op": "Delete"}},
     "origin": {"createdWith": {"action": "login", "authProvider": "masterkey"}},
     "a part of the origin": {"createdWith.authProvider": "masterkey"},
-    "token": {"sessionToken": "r:00000000000000000000000000000000"},
+    "token": {"sessionToken": TOKEN},
     "installation": {"installationId": "another"},
     "access list": {"ACL": {"*": {"read": True, "write": True}}},
 }
@@ -34,12 +35,23 @@ def test_what_a_session_is_worth_is_not_its_bearers_to_say(master, client, send,
     for method, path in (
         ("PUT", f"/sessions/{mine}"),
         ("PUT", f"/classes/_Session/{mine}"),
-        ("POST", "/sessions"),
-        ("POST", "/classes/_Session"),
     ):
         assert send(ann, method, path, body).json["code"] == 105, (method, path)
     assert ann.put("/sessions/me", body).error == (400, 105)
     assert master.get("/sessions").json == before
+    for path in ("/sessions", "/classes/_Session"):
+        made = send(ann, "POST", path, body).json
+        if "code" in made:
+            assert made["code"] == 105
+            continue
+        # What the service sets was ignored. An installation is the client's to name.
+        shown = master.get(f"/sessions/{made['objectId']}").json
+        assert shown["user"] == ann.pointer
+        assert shown["createdWith"] == {"action": "create"}
+        assert shown["expiresAt"]["iso"] < LATER["iso"]
+        assert shown["ACL"] == {ann.user_id: {"read": True, "write": True}}
+    assert ann.get("/users/me").status == 200
+    assert Api({**CLIENT, "X-Svc-Session-Token": TOKEN}).get("/users/me").error == (400, 209)
 
 
 def test_no_session_is_begun_without_one(master, client, send):
