@@ -35,8 +35,9 @@ from objects.core.access.acl import (
 )
 from objects.core.access.class_permissions import USER_FIELD_PREFIX, Action
 from objects.core.access.reasons import Reason, Rule
-from objects.core.names import ClassName, FieldName, ObjectId, check_class_name
+from objects.core.names import OBJECT_ID, ClassName, FieldName, ObjectId, check_class_name
 from objects.core.query.tree import (
+    AllOf,
     AnyOf,
     Equals,
     Everything,
@@ -333,6 +334,14 @@ def _is_own_account(principal: Principal, table: ClassTable, obj: dict[str, Json
     return table.class_name == "_User" and obj.get("objectId") == principal.user_id
 
 
+def _is_about_own_account(principal: Principal, table: ClassTable, where: Query) -> bool:
+    """Return whether only the caller's own account, which hides nothing, can satisfy a query."""
+    if table.class_name != "_User" or principal.user_id is None:
+        return False
+    parts = where.parts if isinstance(where, AllOf) else (where,)
+    return Equals((OBJECT_ID,), principal.user_id) in parts
+
+
 def hides_by_object(principal: Principal, table: ClassTable) -> bool:
     """Return whether what is hidden from the caller differs from object to object."""
     if principal.user_id is None:
@@ -363,12 +372,14 @@ def check_question(
     if principal.is_master:
         return
     hidden = fields_hidden_somewhere(principal, table)
-    if hidden:
-        used = fields_read(where) | order_fields(tuple(order))
+    if hidden and not _is_about_own_account(principal, table, where):
+        used = fields_read(where)
         named = sorted(hidden & used) or (sorted(hidden) if "*" in used else [])
-        if named:
+        sorting = sorted(hidden & order_fields(tuple(order)))
+        if named or sorting:
+            asks = f"query {named[0]}" if named else f"sort by {sorting[0]}"
             raise OperationForbidden(
-                f"This user is not allowed to query {named[0]} on class {table.class_name}"
+                f"This user is not allowed to {asks} on class {table.class_name}"
             )
     for node in walk(where):
         if isinstance(node, InQuery | Select):
@@ -402,11 +413,13 @@ class Scope:
     """The classes that one statement touches, under the rights of one caller.
 
     Handed to the compiler, which asks for the table of each sub-query's class, and to the store,
-    which checks the versions of all of them.
+    which checks the versions of all of them. ``checked`` are further classes by whose permissions
+    the statement was allowed.
     """
 
-    def __init__(self, principal: Principal) -> None:
+    def __init__(self, principal: Principal, *checked: ClassTable) -> None:
         self._principal = principal
+        self._checked = checked
         self.is_limited = not principal.is_master
         """Whether a statement under these rights has a client's time only."""
         self._tables: dict[str, tuple[ClassTable, Query]] = {}
@@ -441,5 +454,8 @@ class Scope:
         return target
 
     def others(self, table: ClassTable) -> list[ClassTable]:
-        """Return the classes that the statement reads in addition to its own."""
-        return [other for other, _ in self._tables.values() if other.class_id != table.class_id]
+        """Return the classes that the statement depends on in addition to its own."""
+        tables = {other.class_id: other for other in self._checked}
+        tables.update((other.class_id, other) for other, _ in self._tables.values())
+        tables.pop(table.class_id, None)
+        return [*tables.values()]

@@ -91,6 +91,7 @@ def _find(principal: Principal, class_name: ClassName, options: FindOptions, als
     if table is None:
         return _find_nothing(principal, class_name, options)
     redirected = None
+    scope = Scope(principal)
     if options.redirect_key is not None:
         target = table.schema.fields.get(options.redirect_key)
         if target is not None and target.kind == "Relation" and target.target_class:
@@ -98,6 +99,7 @@ def _find(principal: Principal, class_name: ClassName, options: FindOptions, als
             check_class(principal, table, "find")
             check_question(principal, table, Exists((options.redirect_key,), True))
             redirected = target.target_class
+            scope = Scope(principal, table)
             table = _table_for_reading(principal, redirected)
             if table is None:
                 return Found([], 0 if options.count else None, redirected)
@@ -117,7 +119,7 @@ def _find(principal: Principal, class_name: ClassName, options: FindOptions, als
         return Found(_after_find(principal, table, preset, options), count, redirected)
     count = None
     if options.count:
-        count = _count(principal, table, all_of(options.where, also))
+        count = _count(principal, table, all_of(options.where, also), scope)
     if options.limit == 0:
         return Found([], count, redirected)
     if condition is None:
@@ -129,7 +131,7 @@ def _find(principal: Principal, class_name: ClassName, options: FindOptions, als
     records = reads.find(
         table,
         all_of(options.where, condition, also),
-        Scope(principal),
+        scope,
         order=_order(options),
         limit=options.limit,
         skip=options.skip,
@@ -256,14 +258,16 @@ def count(principal: Principal, class_name: ClassName, where: Query) -> int:
         check_question(principal, table, where)
         count_options = FindOptions(where=where, limit=0, count=True)
         options, preset = triggers.before_find(principal, table.class_name, count_options)
-        return len(preset) if preset is not None else _count(principal, table, options.where)
+        if preset is not None:
+            return len(preset)
+        return _count(principal, table, options.where, Scope(principal))
 
     return with_current_classes(counted)
 
 
-def _count(principal: Principal, table: ClassTable, where: Query) -> int:
+def _count(principal: Principal, table: ClassTable, where: Query, scope: Scope) -> int:
     condition = readable(principal, table, "count")
-    return reads.count(table, all_of(where, condition), Scope(principal))
+    return reads.count(table, all_of(where, condition), scope)
 
 
 def aggregate(principal: Principal, class_name: ClassName, aggregation: Aggregation) -> list[str]:

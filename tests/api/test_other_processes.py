@@ -53,6 +53,17 @@ def test_tightened_permissions_hold_at_once_for_writes_that_add_a_field(other, a
     assert ("extra" in fields) == (action == "update")
 
 
+def test_tightened_permissions_hold_at_once_for_the_class_that_a_query_is_redirected_from(other):
+    player = Api(MASTER).make("Player", name="a")
+    players = {"__op": "AddRelation", "objects": [pointer("Player", player)]}
+    Api(MASTER).make("Game", players=players)
+    redirect = {"redirectClassNameForKey": "players"}
+    assert len(client().get("/classes/Game", **redirect).json["results"]) == 1
+    other.do("PUT", "/schemas/Game", {"classLevelPermissions": {"get": {"*": True}}})
+    for params in (redirect, {**redirect, "count": 1, "limit": 0}):
+        assert client().get("/classes/Game", **params).error == (400, 119)
+
+
 def test_granted_permissions_hold_at_once(other, game):
     Api(MASTER).put("/schemas/Game", {"classLevelPermissions": {}})
     assert client().get("/classes/Game").error == (400, 119)

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from tests.objects.access.tables import GROUPS, NAMES, NO, NOT_MASTERS, PUBLIC, QUESTIONS, SECRET
+from tests.objects.access.tables import (
+    GROUPS,
+    NAMES,
+    NO,
+    NOT_MASTERS,
+    OWNER_ID,
+    PUBLIC,
+    QUESTIONS,
+    SECRET,
+)
 from tests.objects.access.transports import TRANSPORTS, batched, directly, overridden
 from tests.objects.access.world import OWNER, make, outcome_over_rest, permit, pointer, user
 
@@ -244,3 +255,27 @@ def test_a_class_survives_the_loss_of_a_field_that_its_protection_names(people, 
     assert permissions["protectedFields"] == {"*": SECRET}
     for name in ("owner", "stranger"):
         assert "secret" not in people[name].get(f"/classes/Doc/{docs['own']}").json
+
+
+def test_a_user_queries_the_own_account_by_any_field(client, people):
+    owner = people["owner"]
+    owner.put(f"/users/{OWNER_ID}", {"email": "owner@example.com"})
+    own = {"objectId": OWNER_ID, "email": "owner@example.com"}
+    others: list[dict[str, Any]] = [
+        {"email": "owner@example.com"},
+        {"objectId": {"$in": [OWNER_ID]}, "email": "owner@example.com"},
+        {"$or": [{"objectId": OWNER_ID}, {"email": {"$exists": True}}]},
+    ]
+    for name in ("owner", "member", "stranger", "client"):
+        reply = people[name].get("/users", where=own, order="email")
+        if name == "owner":
+            assert [user["email"] for user in reply.json["results"]] == ["owner@example.com"]
+        else:
+            assert reply.error == (400, 119), name
+        for where in others:
+            refused = people[name].get("/users", where=where)
+            assert refused.json["error"] == (
+                "This user is not allowed to query email on class _User"
+            ), (name, where)
+        refused = people[name].get("/users", order="email")
+        assert refused.json["error"] == "This user is not allowed to sort by email on class _User"

@@ -201,8 +201,10 @@ def test_names_that_no_field_may_have_are_refused(key):
 
 @pytest.mark.parametrize("key", ["__proto__", "constructor", "prototype", "a.constructor"])
 def test_keywords_of_javascript_are_no_names(key):
-    with pytest.raises(InvalidKeyName):
+    text = f'Prohibited keyword in request data: {{"key":"{key.rpartition(".")[2]}"}}.'
+    with pytest.raises(InvalidKeyName) as refused:
         parse_write({key: 1}, creating=True)
+    assert refused.value.message == text
 
 
 def test_nested_keys_are_checked_below_a_first_harmless_object():

@@ -277,3 +277,11 @@ def test_whatever_is_sent_is_kept_or_refused_with_an_error_that_clients_know(val
 def test_angles_too_small_to_compute_with_are_zero():
     point = {"__type": "GeoPoint", "latitude": 5e-324, "longitude": -1e-200}
     assert normalise(point, "a") == {"__type": "GeoPoint", "latitude": 0, "longitude": 0}
+
+
+def test_a_type_of_bson_is_shown_as_parse_shows_it():
+    with pytest.raises(InvalidKeyName) as refused:
+        normalise({"_bsontype": "Code"}, "f")
+    assert refused.value.message == (
+        'Prohibited keyword in request data: {"key":"_bsontype","value":"Code"}.'
+    )
