@@ -25,7 +25,7 @@ def through_the_door(request: FunctionRequest, method: str, path: str, body: dic
     where = replace(query, params=params).where(body.get("where"))
     if ids:
         return _plain(where.get(ids[0]))
-    if body.get("count") and body.get("limit") == 0:
+    if body.get("count") and body.get("limit") == 0 and "order" not in body:
         return {"results": [], "count": where.count()}
     results = {"results": [_plain(item) for item in where.find()]}
     return {**results, "count": where.count()} if body.get("count") else results
