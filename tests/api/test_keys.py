@@ -121,6 +121,8 @@ def test_a_repeated_parameter_is_a_list_of_keys(client, games):
         ("keys=score&keys=name&excludeKeys=place&excludeKeys=name", {"score"}),
         ("keys=", set()),
         ("keys=&keys=score", {"score"}),
+        ("keys[]=score&keys%5B%5D=name", {"score", "name"}),
+        ("keys[0]=score&excludeKeys[]=name", {"score"}),
     ):
         reply = client.call("GET", f"/classes/Game?{query}")
         assert set(reply.json["results"][0]) == ALWAYS | {"ACL"} | names, query

@@ -158,6 +158,16 @@ def test_what_a_query_can_not_mean_is_refused_by_code(games, client):
             assert "SELECT" not in reply.json["error"]
 
 
+def test_nested_names_of_parameters_are_a_where(games, client):
+    for query, expected in (
+        ("where[name][$regex]=^o", ["one"]),
+        ("where[name][$in][]=one&where[name][$in][]=two", ["one", "two"]),
+        ("where[name][$regex]=A'B'%3BSELECT+PG_SLEEP(3)%3B--", []),
+    ):
+        reply = client.call("GET", f"/classes/Game?{query}")
+        assert [obj["name"] for obj in reply.json["results"]] == expected, query
+
+
 def test_distances_are_read_in_every_unit(master, client):
     for name, longitude in (("near", 0.01), ("far", 1)):
         spot = {"__type": "GeoPoint", "latitude": 0, "longitude": longitude}

@@ -179,11 +179,10 @@ def _reason(error: Exception) -> str:
     return str(error).removeprefix("JSON is malformed: ")
 
 
-def read_query(request: HttpRequest) -> dict[str, Any]:
+def read_query(request: HttpRequest) -> dict[str, str]:
     """The parameters of the query string, as text.
 
     Of a repeated one the last; those that are lists of names are joined, as clients send arrays.
-    ``where[name]=ann`` is ``{"where": {"name": "ann"}}``.
     """
     text = request.META.get("QUERY_STRING", "")
     return query_parameters(text) if text else {}
@@ -203,11 +202,20 @@ def _decoded(value: Any) -> Any:
         return value
 
 
-_NESTED: Final = re.compile(r"([^\[\]]+)((?:\[[^\[\]]*\])+)")
-_DEEPEST: Final = 5
+def _numbered(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the parameters with names such as ``keys[]`` numbered: ``keys[0]``, ``keys[1]``."""
+    counts: dict[str, int] = {}
+    numbered = []
+    for name, value in pairs:
+        if name.endswith("[]"):
+            number = counts.setdefault(name, 0)
+            counts[name] += 1
+            name = f"{name[:-1]}{number}]"
+        numbered.append((name, value))
+    return numbered
 
 
-def query_parameters(text: str) -> dict[str, Any]:
+def query_parameters(text: str) -> dict[str, str]:
     """As ``read_query``, from the text after the question mark."""
     try:
         pairs = parse_qsl(
@@ -221,32 +229,10 @@ def query_parameters(text: str) -> dict[str, Any]:
         raise InvalidJSON("The query string is not UTF-8.") from None
     except ValueError:
         raise InvalidJSON("The query string has too many parameters.") from None
-    params: dict[str, Any] = {**dict(pairs)}
-    if "[" in text or "%5" in text:
-        params = _with_nested(pairs)
+    if "[]" in text or "%5B%5D" in text or "%5b%5d" in text:
+        pairs = _numbered(pairs)
+    params = dict(pairs)
     if len(params) < len(pairs):
         for name in _LISTS & params.keys():
             params[name] = ",".join(value for key, value in pairs if key == name)
-    return params
-
-
-def _with_nested(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
-    """Return parameters of which ``a[b][c]=1`` is ``{"a": {"b": {"c": "1"}}}``.
-
-    Other forms, and what is nested more deeply than clients need it, are names like all others.
-    """
-    params: dict[str, Any] = {}
-    for name, value in pairs:
-        match = _NESTED.fullmatch(name)
-        steps = [] if match is None else match[2][1:-1].split("][")
-        if match is None or len(steps) > _DEEPEST or "" in steps:
-            params[name] = value
-            continue
-        inner = params
-        for step in (match[1], *steps[:-1]):
-            item = inner.get(step)
-            if not isinstance(item, dict):
-                item = inner[step] = {}
-            inner = item
-        inner[steps[-1]] = value
     return params

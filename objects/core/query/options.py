@@ -17,6 +17,7 @@ import msgspec
 from backend.kernel.errors import InvalidJSON, InvalidQuery
 from backend.kernel.texts.shown import shown
 from objects.core.names import check_key_path
+from objects.core.query.brackets import nested
 from objects.core.query.parser import parse_order, parse_where
 from objects.core.query.tree import Everything, FindOptions, OrderKey, Path
 
@@ -85,6 +86,7 @@ def parse_find_options(
     for names, ``InvalidJSON`` (107) for a ``where`` that is not JSON, and what ``parse_where``
     raises. ``limit`` is capped silently.
     """
+    params = nested(params)
     for name in params:
         if name not in _FIND:
             raise InvalidQuery(f"Invalid parameter for query: {shown(name)}")
@@ -124,6 +126,7 @@ def parse_get_options(params: Mapping[str, Any], limits: FindLimits) -> FindOpti
     """Return the options of a get by id: only what shapes the one object is allowed."""
     if not params:
         return _PLAIN_GET
+    params = nested(params)
     for name in params:
         if name not in _GET:
             raise InvalidQuery(f"Improper encode of parameter: {shown(name)}")
@@ -224,7 +227,7 @@ def _words(name: str, value: Any) -> list[str]:
         except msgspec.DecodeError:
             raise InvalidJSON(f"{name}: not valid JSON") from None
     if isinstance(value, list):
-        return [_text(name, word).strip() for word in value]
+        value = ",".join(_text(name, word) for word in value)
     return [word.strip() for word in _text(name, value).split(",") if word.strip()]
 
 

@@ -77,3 +77,43 @@ def test_what_is_wrong_is_refused(params, code, message):
     with pytest.raises(ServiceError) as caught:
         parsed(**params)
     assert (caught.value.code, caught.value.message[: len(message)]) == (code, message)
+
+
+@pytest.mark.parametrize(
+    ("params", "same"),
+    [
+        ({"where[a]": "x"}, {"where": {"a": "x"}}),
+        ({"where[a][$regex]": "^x", "where[b]": "y"}, {"where": {"a": {"$regex": "^x"}, "b": "y"}}),
+        ({"where[a][$in][0]": "x", "where[a][$in][1]": "y"}, {"where": {"a": {"$in": ["x", "y"]}}}),
+        (
+            {"where[$or][1][a]": "x", "where[$or][0][b]": "y"},
+            {"where": {"$or": [{"b": "y"}, {"a": "x"}]}},
+        ),
+        ({"keys[1]": "a", "keys[0]": "b"}, {"keys": "b,a"}),
+        ({"order[0]": "a", "order[1]": "-b"}, {"order": "a,-b"}),
+        ({"include": ["a,b", "c"]}, {"include": "a,b,c"}),
+    ],
+)
+def test_nested_names_are_objects_and_lists(params, same):
+    limits = FindLimits()
+    assert parse_find_options(params, limits) == parse_find_options(same, limits)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"where[a][b][c][d][e][f]": "x"},
+        {"where": "{}", "where[a]": "x"},
+        {"where[a]": "x", "where[a][b]": "y"},
+        {"other[a]": "x"},
+        {"where[a": "x"},
+        {"[a]": "x"},
+        {"limit[a]": "1"},
+        {"limit[0]": "1"},
+        {"keys[a]": "1"},
+    ],
+)
+def test_nested_names_that_mean_nothing_are_refused(params):
+    with pytest.raises(ServiceError) as caught:
+        parse_find_options(params, FindLimits())
+    assert (caught.value.code, caught.value.status) == (102, 400)

@@ -179,7 +179,7 @@ class ContainedBy(Query):
 
 
 def _is_unknown_operator(item: object) -> bool:
-    return isinstance(item, dict) and len(item) == 1 and next(iter(item)).startswith("$")
+    return isinstance(item, dict) and len(item) == 1 and str(next(iter(item))).startswith("$")
 
 
 def _values(operand: Operand, parser: Parser) -> tuple[Json, ...]:
