@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import parse_qsl
 
 import msgspec

@@ -47,3 +47,11 @@ def test_a_short_master_key_is_warned_about():
 def test_wallets_without_keys_are_warned_about():
     assert warned(WALLET_CUSTODIAN="mock") == ["backend.W006"]
     assert warned(WALLET_CUSTODIAN="none") == []
+
+
+def test_a_maintenance_key_from_anywhere_is_warned_about():
+    anywhere = {"MAINTENANCE_KEY_IPS": ("10.0.0.5", "::/0")}
+    assert warned(MAINTENANCE_KEY="k" * 32, **anywhere) == ["backend.W007"]
+    assert warned(MAINTENANCE_KEY="", **anywhere) == []
+    assert warned(MAINTENANCE_KEY="k" * 32, MAINTENANCE_KEY_IPS=("10.0.0.5",)) == []
+    assert warned(MAINTENANCE_KEY="k" * 13, MAINTENANCE_KEY_IPS=()) == ["backend.W003"]

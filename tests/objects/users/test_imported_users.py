@@ -186,3 +186,22 @@ def test_other_keys_see_no_internal_field(maintenance: Api) -> None:
     for headers in (CLIENT, MASTER, {**CLIENT, "X-Svc-Session-Token": session}):
         user = Api(headers).get(f"/users/{user_id}").json
         assert not [name for name in user if name.startswith("_")]
+
+
+def test_an_account_keeps_its_times(maintenance: Api) -> None:
+    created, updated = "2019-01-01T00:00:00.000Z", "2019-02-01T00:00:00.000Z"
+    user_id = imported(
+        maintenance,
+        password="correct horse",
+        _failed_login_count=0,
+        createdAt={"__type": "Date", "iso": created},
+        updatedAt={"__type": "Date", "iso": updated},
+    )
+    user = maintenance.get(f"/users/{user_id}").json
+    assert (user["createdAt"], user["updatedAt"]) == (created, updated)
+
+
+@pytest.mark.parametrize("password", ["a\0b", "x" * 1000, "\u00e9" * 40])
+def test_any_password_is_compared_with_a_hash(maintenance: Api, password: str) -> None:
+    imported(maintenance, _hashed_password=hashed("correct horse"))
+    assert log_in("ann", password).error == (404, 101)
