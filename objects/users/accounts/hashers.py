@@ -30,6 +30,12 @@ class Bcrypt(BCryptPasswordHasher):
         data = bcrypt.hashpw(text, salt if isinstance(salt, bytes) else salt.encode())
         return f"{self.algorithm}${data.decode('ascii')}"
 
+    def verify(self, password: str, encoded: str) -> bool:
+        try:
+            return super().verify(password, encoded)
+        except ValueError:  # looks like a hash, and is none: its salt isn't one
+            return False
+
 
 def encoded_bcrypt(password_hash: str) -> str | None:
     """Return the stored form of a bcrypt hash, or None if the text isn't one."""

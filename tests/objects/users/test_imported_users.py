@@ -76,6 +76,10 @@ def test_of_a_long_password_the_first_72_bytes_count_until_then(maintenance: Api
         "bcrypt$$2b$10$" + "a" * 53,
         "argon2$\u00e9$",
         "x$" * 400,
+        "argon2$x",
+        "argon2$argon2id$v=19$m=999999,t=2,p=1$c2FsdHNhbHQ$aGFzaGhhc2hoYXNoaGFzaGhhc2g",
+        "argon2$argon2id$v=19$m=8,t=99,p=1$c2FsdHNhbHQ$aGFzaGhhc2hoYXNoaGFzaGhhc2g",
+        "pbkdf2_sha256$999999999$salt$aGFzaGhhc2g=",
     ],
 )
 def test_what_is_no_hash_is_refused(maintenance: Api, value: Any) -> None:
@@ -205,3 +209,18 @@ def test_an_account_keeps_its_times(maintenance: Api) -> None:
 def test_any_password_is_compared_with_a_hash(maintenance: Api, password: str) -> None:
     imported(maintenance, _hashed_password=hashed("correct horse"))
     assert log_in("ann", password).error == (404, 101)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "$2b$10$" + "z" * 53,
+        "$2b$99$" + "a" * 53,
+        "argon2$argon2id$v=19$m=8,t=1,p=1$AAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAA",
+        "argon2$argon2id$v=19$m=8,t=1,p=8$AAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAA",
+    ],
+)
+def test_what_only_looks_like_a_hash_is_nobodys_password(maintenance: Api, value: str) -> None:
+    reply = maintenance.post("/users", {"username": "ann", "_hashed_password": value})
+    assert reply.status in (201, 400)
+    assert log_in("ann").error == (404, 101)
