@@ -56,6 +56,7 @@ class World:
         self.user = sign_up("ann")
         self.ids = {
             "classes": master.make("Game", note=_MARKER, score=1),
+            "push_audiences": master.make("_Audience", name=_MARKER, query="{}"),
             "users": self.user.user_id,
             "sessions": self.user.results("_Session")[0]["objectId"],
             "roles": make_role(master, "Crew", [self.user]),
