@@ -21,6 +21,7 @@ def _at(path: str, consumer: type[AsyncConsumer]) -> URLPattern:
 websocket_urlpatterns: list[URLPattern] = [
     _at("/ws", EventSocket),
     _at("/livequery", LiveQuerySocket),
-    # The default address of Parse's clients.
+    # Addresses that Parse's clients derive from that of the server: with its path and without.
     _at(service_settings.MOUNT_PATH, LiveQuerySocket),
+    _at("/", LiveQuerySocket),
 ]

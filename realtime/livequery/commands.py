@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from backend.kernel.errors import OperationForbidden, ServiceError
+from backend.kernel.errors import InvalidSessionToken, OperationForbidden, ServiceError
 from backend.kernel.limits.statements import slow_statements
 from backend.kernel.networks import client_network
 from backend.kernel.principal import Principal
@@ -100,6 +100,8 @@ async def _start(
     try:
         if token is not None:
             own = await engine.authenticate(client.socket, token)
+        elif client.needs_session:
+            raise InvalidSessionToken("Invalid session token")
         identity = client.identity if own is None else own
         authorized = await _authorize(engine, client, message, identity)
         if not engine.is_connected(client):

@@ -1,8 +1,8 @@
 """The socket of live queries: Parse's protocol, message by message.
 
 The first message is ``connect``: the application's id, keys (``key_pairs``), and optionally a
-session, which applies to every subscription without its own. A wrong key or a session that has
-ended closes the connection.
+session, which applies to every subscription without its own. A wrong key closes the connection.
+With a session that has ended, each subscription needs one of its own.
 """
 
 from __future__ import annotations
@@ -10,7 +10,12 @@ from __future__ import annotations
 from dataclasses import replace
 from uuid import uuid4
 
-from backend.kernel.errors import RateLimited, ServiceError, ServiceUnavailable
+from backend.kernel.errors import (
+    InvalidSessionToken,
+    RateLimited,
+    ServiceError,
+    ServiceUnavailable,
+)
 from backend.kernel.principal import Principal
 from backend.logs.setup import get_logger
 from realtime.core import messages
@@ -119,9 +124,15 @@ class LiveQuerySocket(Socket):
     async def _authorize(self, caller: Principal, token: str | None) -> Client:
         engine = self._engine
         identity: Identity | None = None
+        needs_session = False
         if token is not None and not caller.is_master:
-            identity = await engine.authenticate(self, token)
-        client = Client(self, str(uuid4()), caller, identity)
+            try:
+                identity = await engine.authenticate(self, token)
+            except InvalidSessionToken:
+                # The JavaScript SDK connects again with the session that a user had at first,
+                # and sends the present one with each subscription.
+                needs_session = True
+        client = Client(self, str(uuid4()), caller, identity, needs_session=needs_session)
         principal, counts = client.principal(identity), engine.counts()
 
         def authorize() -> None:

@@ -31,15 +31,31 @@ Readers = frozenset[str] | None
 class Client:
     """An authenticated connection of live queries."""
 
-    __slots__ = ("caller", "id", "identity", "recipient", "socket", "subscriptions")
+    __slots__ = (
+        "caller",
+        "id",
+        "identity",
+        "needs_session",
+        "recipient",
+        "socket",
+        "subscriptions",
+    )
 
     def __init__(
-        self, socket: Socket, client_id: str, caller: Principal, identity: Identity | None
+        self,
+        socket: Socket,
+        client_id: str,
+        caller: Principal,
+        identity: Identity | None,
+        *,
+        needs_session: bool = False,
     ) -> None:
         self.socket = socket
         self.id = client_id
         self.caller = caller
         self.identity = identity
+        self.needs_session = needs_session
+        """It connected with a session that has ended: a subscription needs one of its own."""
         self.recipient = messages.recipient(client_id, caller.installation_id)
         self.subscriptions: dict[int, Subscription] = {}
 

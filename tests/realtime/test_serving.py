@@ -53,14 +53,16 @@ def test_only_health_and_readiness_are_served_over_http(process):
     assert process.http_get("/api/classes/Game")[0] == 404
 
 
-@pytest.mark.parametrize("path", ["/ws", "/ws/", "/livequery", "/livequery/", "/api", "/api/"])
+@pytest.mark.parametrize(
+    "path", ["/ws", "/ws/", "/livequery", "/livequery/", "/api", "/api/", "/", ""]
+)
 def test_sockets_are_served_at_the_documented_paths(process, path):
     with process.connect(path) as client:
         client.send("ping")
         assert client.recv(20) == "pong"
 
 
-@pytest.mark.parametrize("path", ["/", "/ws/more", "/wsx", "/api/classes"])
+@pytest.mark.parametrize("path", ["/ws/more", "/wsx", "/api/classes"])
 def test_other_paths_serve_no_socket(process, path):
     with pytest.raises(InvalidStatus) as refused:
         process.connect(path)

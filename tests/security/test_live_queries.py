@@ -172,9 +172,10 @@ def test_what_is_hidden_from_a_group_is_hidden_from_all_of_its_members(
 def test_a_session_that_is_none_is_never_taken_for_an_anonymous_one(realtime, game):
     other = realtime.subscriber()
     for token in ("r:" + "0" * 32, " ", "null", "x" * 400):
-        client = realtime.connect(**KEYS, sessionToken=token)
-        assert client.next()["code"] == 209, token
-        assert client.frame()["type"] == "websocket.close", token
+        client = realtime.subscriber(**KEYS, sessionToken=token)
+        for own in ({}, {"sessionToken": ""}, {"sessionToken": token}):
+            answer = client.ask(1, "Game", **own)
+            assert (answer["op"], answer["code"]) == ("error", 209), (token, own)
         answer = other.ask(1, "Game", sessionToken=token)
         assert (answer["op"], answer["code"]) == ("error", 209), token
 

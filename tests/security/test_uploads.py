@@ -277,7 +277,7 @@ def test_the_admin_shows_images_of_the_host_for_files(separate, admin_client):
     assert f"img-src 'self' data: http://{SEPARATE};" in policy
 
 
-@pytest.mark.parametrize("path", ["/ws", "/livequery", "/api"])
+@pytest.mark.parametrize("path", ["/ws", "/livequery", "/api", "/"])
 def test_no_socket_is_on_the_host_for_files(separate, path):
     from backend.asgi import application
 

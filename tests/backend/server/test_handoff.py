@@ -79,7 +79,7 @@ def web(folder: Path, emptied: None, django_db_blocker: Any) -> Iterator[OtherPr
         yield process
 
 
-@pytest.mark.parametrize("path", ["/livequery", "/api", "/api/"])
+@pytest.mark.parametrize("path", ["/livequery", "/api", "/api/", "/"])
 def test_live_queries_by_the_public_port(realtime: Serving, web: OtherProcess, path: str) -> None:
     with Client(web.port) as client:
         client.send(handshake(path))

@@ -55,15 +55,18 @@ def test_a_client_with_a_wrong_key_gets_an_error_and_is_closed(harness: EngineHa
 
 
 @pytest.mark.parametrize("token", ["r:" + "0" * 32, "nonsense", " "])
-def test_a_client_with_an_invalid_session_gets_an_error_and_is_closed(
-    harness: EngineHarness, token
+def test_a_client_with_an_invalid_session_needs_one_for_each_subscription(
+    harness: EngineHarness, games: Api, person, token
 ):
-    ann = harness.unauthenticated()
-    ann.send({"op": "connect", **CLIENT_KEYS, "sessionToken": token})
-    refusal = ann.next("error")
-    assert (refusal["code"], refusal["reconnect"]) == (209, False)
-    assert ann.socket.closed_with == POLICY
-    assert harness.status["clients"] == 0
+    ann = person("ann")
+    client = harness.connect(token)
+    assert client.rejection_code(1, "Game") == 209
+    assert client.rejection_code(1, "Game", token=token) == 209
+    client.subscribe(2, "Game", token=ann.token)
+    game = games.make("Game", ACL={ann.user_id: {"read": True}})
+    assert client.next_events(1) == [("create", 2, game)]
+    assert client.rejection_code(3, "Game", token="") == 209
+    assert harness.status["subscriptions"] == 1
 
 
 def test_a_subscription_can_have_its_own_session(harness: EngineHarness, games: Api, person):
