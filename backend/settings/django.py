@@ -70,7 +70,7 @@ APPEND_SLASH = True
 CORS_ALLOW_ALL_ORIGINS = True
 CORS_URLS_REGEX = rf"^({SERVICE['MOUNT_PATH']}/|/health$)"
 _HEADERS = (
-    "Application-Id REST-API-Key JavaScript-Key Client-Key Master-Key Session-Token "
+    "Application-Id REST-API-Key JavaScript-Key Client-Key Windows-Key Master-Key Session-Token "
     "Installation-Id Client-Version Revocable-Session Request-Id Cloud-Context "
     "File-Metadata File-Tags File-ACL File-Max-Upload-Size Upload-Mode"
 )

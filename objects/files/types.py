@@ -72,12 +72,15 @@ def settled_type(name: str, declared: str | None, head: bytes) -> str:
 def with_extension(name: str, declared: str | None) -> str:
     """Return the name of a new file, with the extension of its declared type if it has none.
 
-    The type is one that ``settled_type`` has accepted. A name that would be too long stays.
+    The type is one that ``settled_type`` has accepted. A name that would be too long stays. Raises
+    ``FileSaveFailed`` for an extension that isn't taken.
     """
     if extension(name):
         return name
     media_type, _ = _parsed(declared or "", is_needed=False)
     word = (_types.guess_extension(media_type) or "").removeprefix(".")
+    if word:
+        _check(word)
     full = f"{name}{'' if name.endswith('.') else '.'}{word}" if word else name
     return full if len(full) <= MAX_NAME_LENGTH else name
 

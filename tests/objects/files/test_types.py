@@ -251,6 +251,8 @@ def test_the_denied_extensions_may_be_others(settings):
     settings.SERVICE = {**settings.SERVICE, "FILE_EXTENSIONS_DENIED": ("exe",)}
     assert not refused("a.svg", b"<svg/>", "image/svg+xml")
     assert upload("a.exe", b"MZ").error == (400, 130)
+    settings.SERVICE = {**settings.SERVICE, "FILE_EXTENSIONS_DENIED": ("bin",)}
+    assert upload("a", b"text", "application/octet-stream").error == (400, 130)
 
 
 def test_the_master_key_is_bound_by_types_too():
