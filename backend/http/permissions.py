@@ -25,4 +25,4 @@ def check_route(requires: Requires, principal: Principal) -> None:
             raise MasterKeyRequired
         return
     if principal.authority is Authority.APPLICATION:
-        raise InvalidClientKey("unauthorized: a client key is required")
+        raise InvalidClientKey("unauthorized: a valid client key is required")

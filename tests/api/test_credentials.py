@@ -48,7 +48,7 @@ def test_without_a_valid_client_key_it_is_refused(headers):
     reply = Api({**APPLICATION, **headers}).get("/classes/Game")
     assert reply.error == (403, 262)
     # Parse's text alone for a wrong key; apps compare it.
-    reason = "" if headers else ": a client key is required"
+    reason = "" if headers else ": a valid client key is required"
     assert reply.json["error"] == f"unauthorized{reason}"
 
 

@@ -164,7 +164,7 @@ def test_an_object_is_made_with_a_session(page, requests):
 def test_wrong_keys_are_reported(page):
     page.goto("/api/docs")
     show(page, Application_id="test-app", Client_key="wrong-key")
-    expect(page.get_by_role("status")).to_contain_text("a valid client key is required (code 262)")
+    expect(page.get_by_role("status")).to_contain_text("unauthorized (code 262)")
     look(page, "docs_refused")
     assert page.evaluate("sessionStorage.length") == 0
     show(page, Client_key="test-rest-key")
