@@ -13,7 +13,7 @@ from backend.http.call import Call
 from backend.http.permissions import Requires
 from backend.http.renderers import Answer
 from backend.kernel.json_types import Wire
-from backend.openapi import DateTime, answer, describes
+from backend.openapi import DateTime, answer, describes, optional
 from backend.settings.conf import service_settings
 from objects import service
 from objects.core.names import AUDIENCE, ObjectId
@@ -36,10 +36,10 @@ _SENT: Final = {
 class PushForm(TypedDict, total=False):
     """Either `where` or `channels`."""
 
-    where: Annotated[dict[str, Any], Meta(description="A query for `_Installation`.")]
-    channels: list[str]
+    where: Annotated[Any, Meta(description="A query for `_Installation`.")]
+    channels: Annotated[Any, Meta(description="Names of channels, in an array.")]
     data: Annotated[
-        dict[str, Any],
+        dict[str, Any] | None,
         Meta(description="`alert`, `title`, `badge`, `sound`, … and fields of your own."),
     ]
     push_time: Annotated[
@@ -48,7 +48,7 @@ class PushForm(TypedDict, total=False):
     ]
     expiration_time: str | float
     expiration_interval: Annotated[float, Meta(gt=0)]
-    audience_id: str
+    audience_id: Annotated[Any, Meta(description="The id of the audience with the query.")]
 
 
 class _PushAccepted(TypedDict):
@@ -61,10 +61,10 @@ class PushAudience(TypedDict):
     objectId: str
     createdAt: DateTime
     updatedAt: DateTime
-    name: NotRequired[str]
-    query: NotRequired[dict[str, Any]]
-    lastUsed: NotRequired[dict[str, Any]]
-    timesUsed: NotRequired[float]
+    name: NotRequired[str | None]
+    query: NotRequired[Annotated[Any, Meta(description="A query for `_Installation`.")]]
+    lastUsed: NotRequired[dict[str, Any] | None]
+    timesUsed: NotRequired[float | None]
 
 
 class PushAudienceResults(TypedDict):
@@ -73,8 +73,8 @@ class PushAudienceResults(TypedDict):
 
 
 class PushAudienceForm(TypedDict, total=False):
-    name: str
-    query: Annotated[str, Meta(description="The query, as JSON text.")]
+    name: str | None
+    query: Annotated[str | None, Meta(description="The query, as JSON text.")]
 
 
 class PushView(ClassView):
@@ -120,7 +120,12 @@ class PushAudiencesView(ClassView):
             body["count"] = found.count
         return Answer(body)
 
-    @describes("addPushAudience", "Create an audience", request=PushAudienceForm, response=CREATED)
+    @describes(
+        "addPushAudience",
+        "Create an audience",
+        request=optional(PushAudienceForm),
+        response=CREATED,
+    )
     def post(self, call: Call) -> Answer:
         created = service.create(call.principal, AUDIENCE, call.body)
         return created_answer(created, "/push_audiences")
@@ -144,7 +149,10 @@ class PushAudienceView(ClassView):
         return Answer(_with_query(wire_object(audience)))
 
     @describes(
-        "changePushAudience", "Change an audience", request=PushAudienceForm, response=UPDATED
+        "changePushAudience",
+        "Change an audience",
+        request=optional(PushAudienceForm),
+        response=UPDATED,
     )
     def put(self, call: Call, object_id: ObjectId) -> Answer:
         updated = service.update(call.principal, AUDIENCE, object_id, call.body)
