@@ -161,11 +161,16 @@ def _with_address(parameter: Json, sent: object) -> Json:
     return parameter
 
 
+_DELETION: Final = {"__op": "Delete"}
+
+
 def _flags(value: object, params: Mapping[str, Any]) -> frozenset[str]:
     if value is None:
         return frozenset()
     if not isinstance(value, dict):
         raise InvalidJSON("masterKeyOnly: expected an object")
+    # Parse Dashboard deletes the flag together with the parameter.
+    value = {name: None if flag == _DELETION else flag for name, flag in value.items()}
     for name, flag in value.items():
         if flag is not None and type(flag) is not bool:
             raise InvalidJSON(f"masterKeyOnly.{shown(name)}: expected true or false")

@@ -257,3 +257,12 @@ def test_saves_at_the_same_moment_lose_nothing():
     assert stored["params"].pop("last") in range(12)
     assert stored["params"] == {f"p{n}": n for n in range(12)}
     assert stored["masterKeyOnly"] == {f"p{n}": True for n in range(0, 12, 2)}
+
+
+def test_a_flag_is_deleted_with_its_parameter(master):
+    """As Parse Dashboard does it."""
+    body = {"params": {"greeting": "hello"}, "masterKeyOnly": {"greeting": True}}
+    assert master.put("/config", body).status == 200
+    deletion = {"greeting": {"__op": "Delete"}}
+    assert master.put("/config", {"params": deletion, "masterKeyOnly": deletion}).status == 200
+    assert master.get("/config").json == {"params": {}, "masterKeyOnly": {}}
