@@ -51,10 +51,12 @@ def is_hook_name(name: str) -> bool:
     """Whether a webhook may implement a function of this name.
 
     More names than for functions in Python, since Parse allows nearly all. Left out are those that
-    can't be part of a path, and quotes, with which Parse finds no function either.
+    can't be part of a path, quotes, with which Parse finds no function either, and characters
+    beyond ASCII: two names that look the same would be different functions.
     """
     return (
         0 < len(name) <= LONGEST_NAME
+        and name.isascii()
         and name.isprintable()
         and name == name.strip()
         and name not in (".", "..")
@@ -69,7 +71,7 @@ def checked_function(name: object) -> str:
     if not is_hook_name(name):
         raise InvalidHook(
             f"invalid hook declaration: functionName must have 1 to {LONGEST_NAME} printable"
-            " characters, without spaces at its ends, quotes, slashes and any of %?#;"
+            " ASCII characters, without spaces at its ends, quotes, slashes and any of %?#;"
         )
     return name
 

@@ -16,7 +16,7 @@ def test_both_master_keys_learn_features_and_versions(master, reader):
         names = ("addField", "removeField", "addClass", "removeClass", "clearAllDataFromClass")
         assert all(shown[name] for name in names)
         assert all(body["features"]["globalConfig"].values())
-        assert not any(body["features"]["push"].values())
+        assert all(body["features"]["push"].values())
 
 
 def test_a_feature_is_there_if_its_route_is(master):

@@ -200,7 +200,7 @@ def test_the_spelling_of_a_path_is_no_way_around(client, game, limit, spelled):
 
 @pytest.mark.parametrize(
     "spelled",
-    ["/CLASSES/Game", "/classes//Game", "//classes/Game", "/classes/Game;x=1", "/classes/./Game"],
+    ["/CLASSES/Game", "/classes//Game", "///classes/Game", "/classes/Game;x=1", "/classes/./Game"],
 )
 def test_what_is_not_counted_as_the_path_does_not_lead_there(client, game, limit, spelled):
     limit({"path": "/classes/Game", "count": 1})

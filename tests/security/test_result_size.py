@@ -332,7 +332,7 @@ class TestDecoding:
     def test_of_many_containers_starts_no_searches_for_garbage(self, master: Api) -> None:
         for _ in range(4):
             master.make("Lists", items=[[] for _ in range(50_000)])
-        options = FindOptions(where=Everything(), keys=(("items",),), limit=4)
+        options = FindOptions(where=Everything(), keys=frozenset({("items",)}), limit=4)
         searches = []
         gc.callbacks.append(lambda phase, info: searches.append(phase))
         try:

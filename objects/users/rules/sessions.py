@@ -14,7 +14,7 @@ from objects.core.names import SESSION, is_object_id
 from objects.core.values import date, pointer, wire_time
 from objects.definitions import registry
 from objects.rules import Change, Rules, TransferredObject
-from objects.users.sessions import gate, tokens
+from objects.users.sessions import gate, tokens, transfers
 from objects.users.sessions.gate import SessionPermit
 
 # What a client that creates a session may send and the service sets all the same.
@@ -99,6 +99,6 @@ class SessionRules(Rules[SessionChange]):
     def after_transfer(
         self, stored: Sequence[TransferredObject], others: Sequence[TransferredObject]
     ) -> None:
-        tokens.keep(
+        transfers.store_tokens(
             {obj.object_id: obj.session_token for obj in stored if obj.session_token is not None}
         )

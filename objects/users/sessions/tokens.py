@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
@@ -163,17 +163,6 @@ def _check_expiry(session_id: str, seconds_left: float) -> None:
             {"expiry": wire_time(expiry()), "session_id": session_id},
             prepare=True,
         )
-
-
-def keep(tokens: Mapping[str, str]) -> None:
-    """Let sessions of another server go on with the tokens that clients have, by session id."""
-    fetch(
-        "UPDATE objects_session s SET token_hash = decode(v.token_hash, 'hex')"
-        " FROM unnest(%(ids)s::text[], %(hashes)s::text[]) AS v(session_id, token_hash)"
-        " WHERE s.object_id = v.session_id",
-        {"ids": list(tokens), "hashes": [token_hash(token) for token in tokens.values()]},
-        prepare=False,
-    )
 
 
 def end(session_id: str) -> None:

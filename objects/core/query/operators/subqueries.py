@@ -197,7 +197,10 @@ class RelatedTo(Query):
 def _is_unsaved(owner: object) -> bool:
     """Return whether an owner is a pointer without an id, as SDKs send for a new object."""
     return (
-        isinstance(owner, dict) and owner.get("__type") == "Pointer" and not owner.get("objectId")
+        isinstance(owner, dict)
+        and owner.get("__type") == "Pointer"
+        and not owner.get("objectId")
+        and naming.is_class_name(str(owner.get("className")))
     )
 
 
