@@ -1,6 +1,6 @@
 """Sessions of another server go on with the tokens that their bearers have.
 
-An import alone transfers sessions, with the rights of the instance's owner, so the gate isn't asked.
+Imports alone transfer sessions, with the rights of the owner, so the gate isn't called.
 """
 
 from __future__ import annotations
