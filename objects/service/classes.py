@@ -108,7 +108,11 @@ def _change(current: ClassTable, body: Json) -> Wire:
         raise failures[0]
     if changed.added_indexes:
         drops.release_covered(table, changed.added_indexes)
-    return table.schema.to_wire()
+    wire = table.schema.to_wire()
+    if isinstance(body, dict) and body.get("indexes") and "indexes" not in wire:
+        # SDKs read the indexes of the response also after deleting the last one.
+        wire["indexes"] = {"_id_": {"_id": 1}}
+    return wire
 
 
 def _changed(table: ClassTable, body: Json) -> SchemaChange:

@@ -425,3 +425,10 @@ def test_ids_that_clients_choose_may_be_named_where_they_choose_them(master, set
     registry.forget_all()
     shown = master.get("/schemas/Game").json["classLevelPermissions"]
     assert shown["find"] == {"user_1": True}
+
+
+def test_after_the_last_index_is_deleted_the_one_of_every_class_is_shown(master):
+    make(master, fields={"score": NUMBER}, indexes={"by_score": {"score": 1}})
+    reply = change(master, indexes={"by_score": DELETE})
+    assert reply.json["indexes"] == {"_id_": {"_id": 1}}
+    assert change(master, indexes=reply.json["indexes"]).status == 200
