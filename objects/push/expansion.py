@@ -15,6 +15,7 @@ import msgspec
 from django.db import transaction
 from django.db.models.functions import Now
 
+from backend.kernel.connections.outages import is_outage
 from backend.kernel.errors import (
     ObjectNotFound,
     ServiceError,
@@ -81,7 +82,11 @@ def expand(push_id: str) -> bool:
     except ServiceError as error:
         log.warning("push failed", push=push_id, reason=error.message)
         fail(push_id, {"code": error.code, "message": error.message})
-    except Exception:
+    except Exception as error:
+        if is_outage(error):
+            # The connection was lost: the sweep has the page read again.
+            log.warning("a push waits", push=push_id, exc_info=error)
+            return False
         log.exception("push failed", push=push_id)
         fail(push_id, {"code": 1, "message": "Internal server error."})
     return False
