@@ -12,7 +12,7 @@ from tests.rest import MASTER, Api
 pytestmark = pytest.mark.django_db
 
 
-@pytest.mark.parametrize("name", ["my function", "sök.it", "<b>&", "a:b(c)+d@e"])
+@pytest.mark.parametrize("name", ["my function", "search.it", "<b>&", "a:b(c)+d@e"])
 def test_staff_see_and_call_functions_of_any_name(receiver: Receiver, name: str) -> None:
     hook = {"functionName": name, "url": receiver.on("/", raw=b"")}
     assert Api(MASTER).post("/hooks/functions", hook).json == hook

@@ -382,7 +382,7 @@ def test_headers_are_sent_without_those_that_authenticate(master: Api, receiver:
     secret = {
         "Cookie": "a=secret",
         "Authorization": "Bearer secret",
-        "X-Parse-Maintenance-Key": "secret",
+        "X-Parse-Webhook-Key": "secret",
         "X-Parse-Session-Token": "secret",
     }
     headers = {**master.headers, **secret, "X-App-Version": "7"}

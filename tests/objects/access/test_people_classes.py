@@ -143,7 +143,7 @@ def test_an_account_is_changed_by_its_user_whatever_its_list_says(account, send,
         {"emailVerified": True},
         {"emailVerified": {"__op": "SetOnInsert", "amount": True}},
         {"username": {"__op": "Delete"}},
-        {"createdAt": {"__type": "Date", "iso": "2020-01-01T00:00:00Z"}},
+        {"createdAt": "2020-01-01T00:00:00Z"},
     ],
 )
 def test_a_user_says_nothing_of_themselves_that_has_to_be_proven(account, route, body):

@@ -222,7 +222,7 @@ def within(**operand: object) -> dict[str, object]:
         ({"a..b": 1}, 105, "Invalid key name: a..b"),
         ({"1a": 1}, 105, "Invalid key name: 1a"),
         ({"_rperm": 1}, 105, "Invalid key name: _rperm"),
-        ({"a.__proto__": 1}, 105, "Invalid key name: a.__proto__"),
+        ({"a.__proto__": 1}, 105, "Prohibited keyword in request"),
         ({"a.0.-1": 1}, 105, "Invalid key name: a.0.-1"),
         ({"$where": "x"}, 105, "Invalid key name: $where"),
         ({"$relativeTime": 1}, 105, "Invalid key name: $relativeTime"),
