@@ -87,6 +87,7 @@ class Service:
         )
         self.errors: list[str] = []
         self.family: list[psutil.Process] = []
+        self._pools: set[psutil.Process] = set()
         self._news = threading.Condition()
         self._reader = threading.Thread(target=self._read_errors, daemon=True)
         self._reader.start()
@@ -154,10 +155,16 @@ class Service:
         return None
 
     def processes_of(self, role: str) -> set[psutil.Process]:
-        """The processes of a role: those that the application has forked, and named."""
+        """The processes of a role: those that the application has forked, and named.
+
+        A killed worker leaves the processes of its pool to the application for a moment.
+        """
         results = set()
         application = self.child_or_none("backend.serve")
-        for process in application.children() if application else ():
+        children = set(application.children()) if application else set()
+        if application:
+            self._pools |= set(application.children(recursive=True)) - children
+        for process in children - self._pools:
             with contextlib.suppress(psutil.Error):
                 if process.name() == f"svc-{role}":
                     results.add(process)
