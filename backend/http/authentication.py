@@ -85,7 +85,6 @@ _HEADERS = (
     "MAINTENANCE_KEY",
     "WINDOWS_KEY",
 )
-_WINDOWS_KEY = "HTTP_X_PARSE_WINDOWS_KEY"
 _WITHOUT_ALIAS = tuple((f"HTTP_X_SVC_{name}",) * 2 for name in _HEADERS)
 _WITH_ALIAS = tuple((f"HTTP_X_SVC_{name}", f"HTTP_X_PARSE_{name}") for name in _HEADERS)
 
@@ -107,10 +106,6 @@ def from_headers(meta: Mapping[str, Any]) -> Credentials:
     credentials = Credentials._make(
         [meta[name] if name in meta else meta.get(alias) for name, alias in names]
     )
-    if credentials.client_key is None and service_settings.PARSE_HEADERS:
-        windows_key = meta.get(_WINDOWS_KEY)  # what the .NET SDK calls its client key
-        if windows_key:
-            credentials = credentials._replace(client_key=windows_key)
     if not credentials.application_id:  # empty: the header names no application
         authorization = meta.get("HTTP_AUTHORIZATION")
         basic = {} if authorization is None else _basic(authorization)

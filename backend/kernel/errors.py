@@ -19,7 +19,7 @@ ServiceError
 ├── InvalidJSON             107   400
 ├── CommandUnavailable      108   400  also 404, 405, 406, 415 for routes, methods, media types
 ├── IncorrectType           111   400
-├── PushMisconfigured       115   400  a push that can't be sent as it is asked for
+├── PushMisconfigured       115   400  a push that can't be sent so
 ├── ObjectTooLarge          116   413
 ├── OperationForbidden      119   400
 │   ├── MasterKeyRequired   119   403
@@ -40,6 +40,7 @@ ServiceError
 │   └── InvalidSecondFactor 141   400  as Parse reports what an adapter refuses
 ├── ValidationFailed        142   400  a required field is missing
 ├── InvalidHook             143   400  Parse has no code of its own for webhooks
+│   └── HookExists          143   400
 ├── FileDeleteFailed        153   400
 ├── DuplicateRequest        159   400  a request id that was used before
 ├── InvalidEventName        160   400
@@ -260,6 +261,10 @@ class InvalidHook(ServiceError):
 
     def __init__(self, message: str = "invalid hook declaration") -> None:
         super().__init__(message)
+
+
+class HookExists(InvalidHook):
+    """The function or trigger has a webhook already, or is defined here."""
 
 
 class FileDeleteFailed(ServiceError):

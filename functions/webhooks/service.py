@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from django.db import IntegrityError, transaction
 
-from backend.kernel.errors import InvalidHook, MasterKeyRequired, OperationForbidden
+from backend.kernel.errors import HookExists, InvalidHook, MasterKeyRequired, OperationForbidden
 from backend.kernel.json_types import JsonObject
 from backend.kernel.principal import Principal
 from backend.kernel.texts.shown import shown
@@ -67,18 +67,19 @@ def create(principal: Principal, body: JsonObject) -> JsonObject:
     """Declare ``{"functionName", "url"}`` or ``{"className", "triggerName", "url"}``.
 
     ``background`` (a boolean) says whether only a worker delivers an ``after…`` trigger. Raises
-    ``InvalidHook`` if it exists, the class doesn't support the trigger, or the URL isn't allowed.
+    ``HookExists``, and ``InvalidHook`` if the class doesn't support the trigger, or the URL isn't
+    allowed.
     """
     _check_may_write(principal, "create")
     if body.get("functionName"):
         name = checked_function(body["functionName"])
-        taken = InvalidHook(f"function name: {name} already exists")
+        taken = HookExists(f"function name: {name} already exists")
         if name in registry.functions:
             raise taken
         hook = Hook(function_name=name)
     elif body.get("className") and body.get("triggerName"):
         class_name, trigger_name = checked_trigger(body["className"], body["triggerName"])
-        taken = InvalidHook(f"class {class_name} already has trigger {trigger_name}")
+        taken = HookExists(f"class {class_name} already has trigger {trigger_name}")
         hook = Hook(class_name=class_name, trigger_name=trigger_name)
     else:
         raise InvalidHook

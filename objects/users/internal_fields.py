@@ -19,7 +19,7 @@ from backend.kernel.json_types import Json, Wire
 from backend.kernel.texts.shown import shown
 from objects.core.values import date, normalise_date, wire_time
 from objects.database.orm import orm_queries
-from objects.users.accounts.hashers import encoded_bcrypt
+from objects.users.accounts.hashers import HIGHEST_COST, encoded_bcrypt
 from objects.users.email import tokens
 from objects.users.models import FailedLogins, FormerPassword, MailToken, Password
 
@@ -30,7 +30,6 @@ _ARGON2: Final = re.compile(
     r"argon2\$argon2id\$v=19\$m=(?P<memory>[1-9][0-9]{0,5}),t=(?P<passes>[1-9][0-9]?),p=[1-8]"
     r"\$[A-Za-z0-9+/]{11,86}\$[A-Za-z0-9+/]{22,86}"
 )
-_HIGHEST_COST: Final = 14  # a higher one takes seconds at each login
 _TOKEN: Final = re.compile(r"[A-Za-z0-9_-]{16,128}")
 _MOST_FAILED: Final = 2**31 - 1
 
@@ -70,12 +69,11 @@ def take(fields: dict[str, Any]) -> InternalFields | None:
 def _password(name: str, value: object) -> str:
     encoded = encoded_bcrypt(value) if isinstance(value, str) else None
     if encoded is not None:
-        if int(encoded.split("$")[3]) <= _HIGHEST_COST:
-            return encoded
-    elif isinstance(value, str) and _is_own_hash(value):
+        return encoded
+    if isinstance(value, str) and _is_own_hash(value):
         return value
     raise IncorrectType(
-        f"{name}: expected a hash of bcrypt with a cost of at most {_HIGHEST_COST}, like $2b$10$…"
+        f"{name}: expected a hash of bcrypt with a cost of at most {HIGHEST_COST}, like $2b$10$…"
     )
 
 

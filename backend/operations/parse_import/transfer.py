@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from backend.kernel.errors import ServiceError, ServiceUnavailable, UnderMaintenance
+from backend.kernel.errors import HookExists, ServiceError, ServiceUnavailable, UnderMaintenance
 from backend.kernel.principal import MASTER
 from backend.operations.parse_import import class_definitions, files
 from backend.operations.parse_import.files import FileSource
 from backend.operations.parse_import.formats.definitions import ClassDefinition
-from backend.operations.parse_import.formats.stored_objects import StoredObject
 from backend.operations.parse_import.problems import ImportFailed, Report
 from backend.operations.parse_import.progress import Progress, Step
 from backend.operations.parse_import.sources.base import Source, SourceFailed
 from functions.webhooks import service as webhooks
 from objects.app_config import service as app_config
 from objects.core.names import ClassName, FieldName
-from objects.rules import TransferredObject
 from objects.service import transfers
 
 Advanced = Callable[[str, int], None]
@@ -83,7 +82,7 @@ class Transfer:
                 if self.file_source is not None:
                     values = (value for obj in batch.objects for value in obj.fields.values())
                     files.store(files.names_in(values), self.file_source, self.report)
-                outcome = transfers.store(class_name, [*map(transferred, batch.objects)])
+                outcome = transfers.store(class_name, batch.objects)
                 for object_id, error in outcome.refused.items():
                     self.report(f"{class_name}/{object_id}", str(error))
                 for unreadable in batch.unreadable:
@@ -120,48 +119,25 @@ class Transfer:
                 step.read += 1
                 try:
                     webhooks.create(MASTER, dict(hook))
+                except HookExists:
+                    continue
                 except ServiceError as error:
-                    if "already" not in str(error):
-                        step.refused += 1
-                        self.report(f"webhook {_hook_name(hook)}", str(error))
+                    step.refused += 1
+                    self.report(f"webhook {_hook_name(hook)}", str(error))
             self._advance("config and webhooks", step)
 
     def _advance(self, name: str, step: Step) -> None:
         self.progress.save(self.state)
         self.advanced(name, step.read)
 
-    def _step(self, name: str) -> _OpenStep:
-        return _OpenStep(self, self.progress.step(name))
-
-
-@dataclass
-class _OpenStep:
-    """A step that is finished when its block ends without an error."""
-
-    transfer: Transfer
-    step: Step
-
-    def __enter__(self) -> Step:
-        return self.step
-
-    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
-        if kind is None and not self.step.is_finished:
-            self.step.is_finished = True
-            self.transfer.progress.save(self.transfer.state)
-
-
-def transferred(obj: StoredObject) -> TransferredObject:
-    """Return the object as the object service takes it."""
-    secrets = obj.secrets
-    return TransferredObject(
-        obj.object_id,
-        obj.created_at,
-        obj.updated_at,
-        obj.acl,
-        obj.fields,
-        secrets.password_hash,
-        secrets.session_token,
-    )
+    @contextmanager
+    def _step(self, name: str) -> Iterator[Step]:
+        """A step, which is finished when the block ends without an error."""
+        step = self.progress.step(name)
+        yield step
+        if not step.is_finished:
+            step.is_finished = True
+            self.progress.save(self.state)
 
 
 def _hook_name(hook: Mapping[str, object]) -> str:

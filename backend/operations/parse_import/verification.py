@@ -8,11 +8,11 @@ from typing import Final
 
 from backend.operations.parse_import import class_definitions
 from backend.operations.parse_import.formats.definitions import ClassDefinition
-from backend.operations.parse_import.formats.stored_objects import StoredObject, without_denials
+from backend.operations.parse_import.formats.stored_objects import digest, without_denials
 from backend.operations.parse_import.sources.base import Source
-from backend.operations.parse_import.transfer import transferred
-from objects.core.names import FieldName, check_class_name
-from objects.rules import rules_of
+from objects.core.names import ClassName, FieldName, check_class_name
+from objects.core.values import kind
+from objects.rules import TransferredObject, rules_of
 from objects.service import transfers
 from objects.storage.records import Record
 
@@ -61,14 +61,14 @@ def _compare_objects(source: Source, definition: ClassDefinition) -> Comparison:
         here: dict[str, Record] = {record.object_id: record for record in records}
         for obj in batch.objects:
             comparison.there += 1
-            expected = _stored_form(definition.name, obj).digest()
+            expected = digest(_stored_form(class_name, obj))
             comparison.checksum_there += int.from_bytes(expected, "big")
             record = here.get(obj.object_id)
             if record is None:
                 comparison.missing += 1
                 _example(comparison, obj.object_id, "missing")
                 continue
-            present = _of_record(record).digest()
+            present = digest(_of_record(record))
             comparison.checksum_here += int.from_bytes(present, "big")
             if present != expected:
                 comparison.different += 1
@@ -93,19 +93,16 @@ def _compare_members(source: Source, definition: ClassDefinition, key: FieldName
     return comparison
 
 
-def _stored_form(class_name: str, obj: StoredObject) -> StoredObject:
+def _stored_form(class_name: ClassName, obj: TransferredObject) -> TransferredObject:
     """Return the object as it is stored here: the class's rules may leave things out."""
-    rules = rules_of(check_class_name(class_name))
-    if rules is None:
-        return obj
-    form = rules.before_transfer(transferred(obj))
-    return StoredObject(form.object_id, form.created_at, form.updated_at, form.acl, form.fields)
+    rules = rules_of(class_name)
+    return obj if rules is None else rules.before_transfer(obj)
 
 
-def _of_record(record: Record) -> StoredObject:
+def _of_record(record: Record) -> TransferredObject:
     wire = record.object()
     acl = wire.get("ACL")
-    return StoredObject(
+    return TransferredObject(
         record.object_id,
         str(wire["createdAt"]),
         str(wire["updatedAt"]),
@@ -113,13 +110,9 @@ def _of_record(record: Record) -> StoredObject:
         {
             name: value
             for name, value in wire.items()
-            if name not in _NOT_FIELDS and not _is_relation(value)
+            if name not in _NOT_FIELDS and kind(value) != "Relation"
         },
     )
-
-
-def _is_relation(value: object) -> bool:
-    return isinstance(value, dict) and value.get("__type") == "Relation"
 
 
 def _example(comparison: Comparison, name: str, what: str) -> None:

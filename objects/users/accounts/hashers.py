@@ -10,6 +10,9 @@ from django.contrib.auth.hashers import Argon2PasswordHasher, BCryptPasswordHash
 _BCRYPT_READS = 72
 """The bytes of a password that bcrypt reads; its library refuses longer ones."""
 
+HIGHEST_COST = 14
+"""Of bcrypt's hashes that come from elsewhere: a higher one takes seconds at each login."""
+
 
 class Argon2(Argon2PasswordHasher):
     """Argon2id with the least that OWASP recommends: 19 MiB, two passes, one lane.
@@ -38,7 +41,9 @@ class Bcrypt(BCryptPasswordHasher):
 
 
 def encoded_bcrypt(password_hash: str) -> str | None:
-    """Return the stored form of a bcrypt hash, or None if the text isn't one."""
-    match = re.fullmatch(r"\$2[aby]\$(\d\d\$[./A-Za-z0-9]{53})", password_hash, re.ASCII)
+    """Return the stored form of a bcrypt hash, or None if it isn't one, or costs too much."""
+    match = re.fullmatch(r"\$2[aby]\$((\d\d)\$[./A-Za-z0-9]{53})", password_hash, re.ASCII)
+    if match is None or int(match[2]) > HIGHEST_COST:
+        return None
     # Implementations of today compute the same under all three names.
-    return None if match is None else f"{Bcrypt.algorithm}$$2b${match[1]}"
+    return f"{Bcrypt.algorithm}$$2b${match[1]}"

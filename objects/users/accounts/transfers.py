@@ -113,9 +113,3 @@ def _auth_data(account: TransferredObject) -> Mapping[str, Json]:
 
 def _key(value: Json) -> str | None:
     return account_keys(value)[0] if isinstance(value, str) else None
-
-
-def count_passwords(user_ids: Sequence[str]) -> int:
-    """Return how many of these users have a password."""
-    with orm_queries():
-        return Password.objects.filter(user_id__in=user_ids).count()

@@ -14,15 +14,13 @@ from typing import Any, Final
 from backend.kernel.json_types import Json, Wire
 from backend.operations.parse_import.formats.definitions import ClassDefinition
 from backend.operations.parse_import.formats.stored_objects import (
-    Secrets,
-    StoredObject,
     UnreadableValue,
     acl_of_lists,
-    wire_date,
-    wire_pointer,
-    wire_time,
+    time_of,
     without_denials,
 )
+from objects.core.values import date, pointer
+from objects.rules import TransferredObject
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _POINTER_PREFIX: Final = "_p_"
@@ -31,7 +29,7 @@ _INTERNAL_DATES: Final = {"_created_at": "createdAt", "_updated_at": "updatedAt"
 _SESSION_DATES: Final = {"_expiresAt": "expiresAt", "expiresAt": "expiresAt"}
 
 
-def read(document: Mapping[str, Any], definition: ClassDefinition) -> StoredObject:
+def read(document: Mapping[str, Any], definition: ClassDefinition) -> TransferredObject:
     """Return the object that a document of the class's collection is.
 
     Raises ``UnreadableValue``.
@@ -46,19 +44,20 @@ def read(document: Mapping[str, Any], definition: ClassDefinition) -> StoredObje
             if value is not None:
                 auth_data[name[len(_AUTH_PREFIX) :]] = plain(value)
         elif name in _SESSION_DATES and definition.name == "_Session":
-            fields[_SESSION_DATES[name]] = wire_date(_moment(value, name))
+            fields[_SESSION_DATES[name]] = date(_moment(value, name))
         elif not name.startswith("_") and name not in ("sessionToken",):
             fields[name] = _field(name, value, definition)
     if auth_data:
         fields["authData"] = auth_data
     created, updated = (_moment(document.get(name), name) for name in _INTERNAL_DATES)
-    return StoredObject(
+    return TransferredObject(
         object_id_of(document),
         created,
         updated,
         _acl(document),
         fields,
-        Secrets(_text(document, "_hashed_password"), _text(document, "_session_token")),
+        _text(document, "_hashed_password"),
+        _text(document, "_session_token"),
     )
 
 
@@ -77,7 +76,7 @@ def plain(value: Any) -> Json:
     if not isinstance(value, dict):
         return value
     if "$date" in value:
-        return wire_date(_moment(value, "$date"))
+        return date(_moment(value, "$date"))
     for key in ("$numberLong", "$numberInt"):
         if key in value:
             return int(value[key])
@@ -121,7 +120,7 @@ def _pointer(name: str, value: Any) -> Json:
     class_name, separator, object_id = str(value).partition("$")
     if not separator:
         raise UnreadableValue(f"{name}: not a Pointer")
-    return wire_pointer(class_name, object_id)
+    return pointer(class_name, object_id)
 
 
 def _moment(value: Any, place: str) -> str:
@@ -133,7 +132,7 @@ def _moment(value: Any, place: str) -> str:
         value = (_EPOCH + timedelta(milliseconds=value)).isoformat()
     if not isinstance(value, str):
         raise UnreadableValue(f"{place}: not a time")
-    return wire_time(value, place)
+    return time_of(value, place)
 
 
 def _number(text: Any) -> Json:

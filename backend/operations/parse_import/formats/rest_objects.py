@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from backend.kernel.json_types import Json
 from backend.operations.parse_import.formats.stored_objects import (
-    Secrets,
-    StoredObject,
     UnreadableValue,
-    wire_time,
+    time_of,
     without_denials,
 )
+from objects.core.values import kind
+from objects.rules import TransferredObject
 
 _NOT_FIELDS: Final = frozenset(
     {"objectId", "createdAt", "updatedAt", "ACL", "__type", "className", "sessionToken"}
@@ -20,7 +19,7 @@ _NOT_FIELDS: Final = frozenset(
 _HASHES: Final = ("_hashed_password", "bcryptPassword")
 
 
-def read(row: Mapping[str, Any]) -> StoredObject:
+def read(row: Mapping[str, Any]) -> TransferredObject:
     """Return the object that a row of a response or an export is. Raises ``UnreadableValue``.
 
     Exports of Parse.com hold ``bcryptPassword`` and ``sessionToken`` as well.
@@ -30,17 +29,18 @@ def read(row: Mapping[str, Any]) -> StoredObject:
         raise UnreadableValue("objectId: missing")
     acl, token = row.get("ACL"), row.get("sessionToken")
     hashes = [row[name] for name in _HASHES if isinstance(row.get(name), str)]
-    return StoredObject(
+    return TransferredObject(
         object_id,
-        wire_time(_text(row, "createdAt"), "createdAt"),
-        wire_time(_text(row, "updatedAt"), "updatedAt"),
+        time_of(_text(row, "createdAt"), "createdAt"),
+        time_of(_text(row, "updatedAt"), "updatedAt"),
         without_denials(acl) if isinstance(acl, dict) else None,
         {
             name: value
             for name, value in row.items()
-            if name not in _NOT_FIELDS and not _is_internal(name) and not _is_relation(value)
+            if name not in _NOT_FIELDS and not _is_internal(name) and kind(value) != "Relation"
         },
-        Secrets(hashes[0] if hashes else None, token if isinstance(token, str) else None),
+        hashes[0] if hashes else None,
+        token if isinstance(token, str) else None,
     )
 
 
@@ -55,7 +55,3 @@ def _text(row: Mapping[str, Any], name: str) -> str:
 
 def _is_internal(name: str) -> bool:
     return name.startswith("_") or name in _HASHES
-
-
-def _is_relation(value: Json) -> bool:
-    return isinstance(value, dict) and value.get("__type") == "Relation"

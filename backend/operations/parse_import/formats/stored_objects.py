@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from backend.kernel.errors import IncorrectType
 from backend.kernel.json_types import Json, Wire
+from objects.core.values import normalise_date
+from objects.rules import TransferredObject
 
 _encode: Final = msgspec.json.Encoder(order="sorted", decimal_format="number").encode
-_DIGITS: Final = re.compile(r"(\.\d{1,9})(?=Z|[+-]|$)", re.ASCII)
 
 
 class UnreadableValue(ValueError):
@@ -28,44 +27,16 @@ class Member(NamedTuple):
     related_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class Secrets:
-    """What an account or a session has that no object shows.
-
-    ``password_hash`` is bcrypt's text (``$2y$…``).
-    """
-
-    password_hash: str | None = field(default=None, repr=False)
-    session_token: str | None = field(default=None, repr=False)
-
-
-NO_SECRETS: Final = Secrets()
-
-
-@dataclass(frozen=True, slots=True)
-class StoredObject:
-    """An object: its fields in wire form without those of relations, and its times.
-
-    ``acl`` is the access list in wire form, None for an object without one.
-    """
-
-    object_id: str
-    created_at: str
-    updated_at: str
-    acl: Wire | None
-    fields: Wire
-    secrets: Secrets = NO_SECRETS
-
-    def digest(self) -> bytes:
-        """Return 16 bytes that differ for objects that differ, secrets not included."""
-        state = [
-            self.object_id,
-            self.created_at,
-            self.updated_at,
-            None if self.acl is None else canonical(self.acl),
-            {name: canonical(value) for name, value in self.fields.items() if value is not None},
-        ]
-        return hashlib.sha256(_encode(state)).digest()[:16]
+def digest(obj: TransferredObject) -> bytes:
+    """Return 16 bytes that differ for objects that differ, secrets not included."""
+    state = [
+        obj.object_id,
+        obj.created_at,
+        obj.updated_at,
+        None if obj.acl is None else canonical(obj.acl),
+        {name: canonical(value) for name, value in obj.fields.items() if value is not None},
+    ]
+    return hashlib.sha256(_encode(state)).digest()[:16]
 
 
 def canonical(value: Json) -> Json:
@@ -109,22 +80,9 @@ def without_denials(acl: Mapping[str, Any]) -> Wire:
     return {entity: entry for entity, entry in granted.items() if entry}
 
 
-def wire_time(text: str, place: str) -> str:
+def time_of(text: str, place: str) -> str:
     """Return a time in wire form: UTC, milliseconds. Raises ``UnreadableValue``."""
     try:
-        # Python reads three or six digits of a second.
-        moment = datetime.fromisoformat(_DIGITS.sub(lambda match: f"{match[1]:0<7}"[:7], text))
-    except ValueError:
+        return normalise_date(text)
+    except IncorrectType:
         raise UnreadableValue(f"{place}: not a time") from None
-    moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z".rjust(24, "0")
-
-
-def wire_date(iso: str) -> Wire:
-    """Return a Date value."""
-    return {"__type": "Date", "iso": iso}
-
-
-def wire_pointer(class_name: str, object_id: str) -> Wire:
-    """Return a Pointer value."""
-    return {"__type": "Pointer", "className": class_name, "objectId": object_id}

@@ -9,21 +9,19 @@ from typing import Any, Final
 from backend.kernel.json_types import Json, Wire
 from backend.operations.parse_import.formats.definitions import ClassDefinition, FieldDefinition
 from backend.operations.parse_import.formats.stored_objects import (
-    Secrets,
-    StoredObject,
     UnreadableValue,
     acl_of_lists,
-    wire_date,
-    wire_pointer,
-    wire_time,
+    time_of,
 )
+from objects.core.values import date, pointer
+from objects.rules import TransferredObject
 
 _NUMBER: Final = r"([-+0-9.eE]+)"
 _PAIR: Final = re.compile(rf"\({_NUMBER},{_NUMBER}\)")
 _OUTSIDE_FIELDS: Final = frozenset({"objectId", "createdAt", "updatedAt", "sessionToken"})
 
 
-def read(row: Mapping[str, Any], definition: ClassDefinition) -> StoredObject:
+def read(row: Mapping[str, Any], definition: ClassDefinition) -> TransferredObject:
     """Return the object that a row of the class's table is. Raises ``UnreadableValue``."""
     fields: Wire = {}
     for name, value in row.items():
@@ -31,13 +29,14 @@ def read(row: Mapping[str, Any], definition: ClassDefinition) -> StoredObject:
             continue
         fields[name] = _value(name, value, definition.fields.get(name))
     token, password_hash = row.get("sessionToken"), row.get("_hashed_password")
-    return StoredObject(
+    return TransferredObject(
         str(row["objectId"]),
-        wire_time(str(row["createdAt"]), "createdAt"),
-        wire_time(str(row["updatedAt"]), "updatedAt"),
+        time_of(str(row["createdAt"]), "createdAt"),
+        time_of(str(row["updatedAt"]), "updatedAt"),
         acl_of_lists(row.get("_rperm"), row.get("_wperm")),
         fields,
-        Secrets(password_hash, token),
+        password_hash,
+        token,
     )
 
 
@@ -46,7 +45,7 @@ def _value(name: str, value: Any, definition: FieldDefinition | None) -> Json:
         return value
     try:
         if definition.kind == "Pointer":
-            return wire_pointer(str(definition.target_class), _text(value))
+            return pointer(str(definition.target_class), _text(value))
         reader = _READERS.get(definition.kind)
         return value if reader is None else reader(value)
     except (ValueError, TypeError) as error:
@@ -60,7 +59,7 @@ def _text(value: Any) -> str:
 
 
 def _date(value: Any) -> Json:
-    return wire_date(wire_time(_text(value), ""))
+    return date(time_of(_text(value), ""))
 
 
 def _geopoint(value: Any) -> Json:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from backend.kernel.json_types import Wire
 from backend.operations.parse_import.formats.definitions import ClassDefinition
-from backend.operations.parse_import.formats.stored_objects import Member, StoredObject
+from backend.operations.parse_import.formats.stored_objects import Member, UnreadableValue
+from objects.rules import TransferredObject
 
 BATCH = 1000
 """Objects in a batch, at most."""
@@ -30,8 +31,24 @@ class Batch(NamedTuple):
     """Objects that follow each other, and the position behind them, from which reading resumes."""
 
     position: str
-    objects: Sequence[StoredObject]
+    objects: Sequence[TransferredObject]
     unreadable: Sequence[Unreadable] = ()
+
+
+def read_batch(
+    position: str,
+    rows: Iterable[tuple[str, dict[str, Any]]],
+    read: Callable[[dict[str, Any]], TransferredObject],
+) -> Batch:
+    """Return the batch of these rows, each with the name that it has if it can't be read."""
+    objects: list[TransferredObject] = []
+    unreadable: list[Unreadable] = []
+    for name, row in rows:
+        try:
+            objects.append(read(row))
+        except UnreadableValue as error:
+            unreadable.append(Unreadable(name, str(error)))
+    return Batch(position, objects, unreadable)
 
 
 class Members(NamedTuple):

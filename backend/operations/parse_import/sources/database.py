@@ -13,18 +13,14 @@ from psycopg.rows import tuple_row
 from backend.kernel.json_types import Wire
 from backend.operations.parse_import.formats import table_rows
 from backend.operations.parse_import.formats.definitions import ClassDefinition, of_table_row
-from backend.operations.parse_import.formats.stored_objects import (
-    Member,
-    StoredObject,
-    UnreadableValue,
-)
+from backend.operations.parse_import.formats.stored_objects import Member
 from backend.operations.parse_import.sources.base import (
     BATCH,
     AppSettings,
     Batch,
     Members,
     SourceFailed,
-    Unreadable,
+    read_batch,
 )
 
 _CONNECT_TIMEOUT: Final = 10  # seconds
@@ -87,7 +83,11 @@ class Database:
         ).format(table=sql.Identifier(definition.name))
         while rows := self._json_rows(statement, {"after": position, "limit": BATCH}):
             position = str(rows[-1]["objectId"])
-            yield _batch(position, rows, definition)
+            yield read_batch(
+                position,
+                ((str(row["objectId"]), row) for row in rows),
+                lambda row: table_rows.read(row, definition),
+            )
 
     def members(self, definition: ClassDefinition, key: str, position: str) -> Iterator[Members]:
         table = f"_Join:{key}:{definition.name}"
@@ -141,14 +141,3 @@ class Database:
             return self._connection.execute(statement, params).fetchall()
         except psycopg.Error as error:
             raise SourceFailed(f"{self.name}: {str(error).strip()}") from None
-
-
-def _batch(position: str, rows: list[dict[str, Any]], definition: ClassDefinition) -> Batch:
-    objects: list[StoredObject] = []
-    unreadable: list[Unreadable] = []
-    for row in rows:
-        try:
-            objects.append(table_rows.read(row, definition))
-        except UnreadableValue as error:
-            unreadable.append(Unreadable(str(row["objectId"]), str(error)))
-    return Batch(position, objects, unreadable)

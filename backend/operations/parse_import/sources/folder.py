@@ -22,20 +22,17 @@ from backend.operations.parse_import.formats.definitions import (
     of_document,
     of_table_row,
 )
-from backend.operations.parse_import.formats.stored_objects import (
-    Member,
-    StoredObject,
-    UnreadableValue,
-)
+from backend.operations.parse_import.formats.stored_objects import Member
 from backend.operations.parse_import.sources.base import (
     BATCH,
     AppSettings,
     Batch,
     Members,
     SourceFailed,
-    Unreadable,
+    read_batch,
 )
 from objects.core import values
+from objects.rules import TransferredObject
 
 _WITHOUT_OBJECTS: Final = frozenset({"_SCHEMA", "_GlobalConfig", "_Hooks"})
 _FROM_ONE_LINE: Final = 64 * 1024 * 1024
@@ -73,17 +70,12 @@ class Folder:
         number = int(position or 0)
         rows = islice(self._rows(definition.name), number, None)
         while chunk := list(islice(rows, BATCH)):
-            objects: list[StoredObject] = []
-            unreadable: list[Unreadable] = []
-            for row in chunk:
-                number += 1
-                try:
-                    objects.append(_object(row, definition))
-                except UnreadableValue as error:
-                    unreadable.append(
-                        Unreadable(f"{definition.name}.json, object {number}", str(error))
-                    )
-            yield Batch(str(number), objects, unreadable)
+            named = [
+                (f"{definition.name}.json, object {place}", row)
+                for place, row in enumerate(chunk, number + 1)
+            ]
+            number += len(chunk)
+            yield read_batch(str(number), named, lambda row: _object(row, definition))
 
     def members(self, definition: ClassDefinition, key: str, position: str) -> Iterator[Members]:
         number = int(position or 0)
@@ -181,7 +173,7 @@ def _definition(row: Mapping[str, Any]) -> ClassDefinition:
     return of_table_row(row) if "schema" in row else of_api(row)
 
 
-def _object(row: Mapping[str, Any], definition: ClassDefinition) -> StoredObject:
+def _object(row: Mapping[str, Any], definition: ClassDefinition) -> TransferredObject:
     if "_id" in row:
         return mongo_documents.read(row, definition)
     if "_rperm" in row:

@@ -18,18 +18,14 @@ from backend.kernel.json_types import Json
 from backend.kernel.outgoing import parts_of
 from backend.operations.parse_import.formats import rest_objects
 from backend.operations.parse_import.formats.definitions import ClassDefinition, of_api
-from backend.operations.parse_import.formats.stored_objects import (
-    Member,
-    StoredObject,
-    UnreadableValue,
-)
+from backend.operations.parse_import.formats.stored_objects import Member
 from backend.operations.parse_import.sources.base import (
     BATCH,
     AppSettings,
     Batch,
     Members,
     SourceFailed,
-    Unreadable,
+    read_batch,
 )
 
 _TIMEOUT: Final = 60.0  # seconds for one read from the connection
@@ -84,7 +80,9 @@ class RestServer:
             if not rows:
                 return
             position = str(rows[-1].get("objectId"))
-            yield _batch(position, rows)
+            yield read_batch(
+                position, ((str(row.get("objectId")), row) for row in rows), rest_objects.read
+            )
             if len(rows) < BATCH:
                 return
 
@@ -196,14 +194,3 @@ def _decoded(status: int, body: bytes, place: str) -> Any:
         error = response.get("error") if isinstance(response, dict) else None
         raise SourceFailed(f"{place}: status {status}, {str(error)[:200]}")
     return response
-
-
-def _batch(position: str, rows: list[dict[str, Any]]) -> Batch:
-    objects: list[StoredObject] = []
-    unreadable: list[Unreadable] = []
-    for row in rows:
-        try:
-            objects.append(rest_objects.read(row))
-        except UnreadableValue as error:
-            unreadable.append(Unreadable(str(row.get("objectId")), str(error)))
-    return Batch(position, objects, unreadable)

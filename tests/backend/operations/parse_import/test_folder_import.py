@@ -14,6 +14,7 @@ from django.core.management import CommandError, call_command
 
 from objects import triggers
 from objects.core.names import Subject
+from objects.users.models import Password
 from tests.people import with_token
 from tests.rest import Api
 
@@ -305,6 +306,17 @@ def test_passwords_of_accounts_that_are_here_already_are_added_once(
     with pytest.raises(CommandError):  # the account is newer here now
         run(path, "--again")
     assert client.post("/login", {"username": "Ann", "password": "a newer one"}).status == 200
+
+
+@pytest.mark.parametrize("cost", [15, 31])
+def test_hashes_that_take_seconds_to_compare_are_left_behind(
+    master: Api, client: Api, export: Callable[..., Path], run: Callable[..., str], cost: int
+) -> None:
+    costly = HASH.replace("$04$", f"${cost}$")
+    run(export(_User=[{**USERS[0], **TIMES, "_hashed_password": costly}]))
+    assert master.get("/users/ann").json["username"] == "Ann"
+    assert not Password.objects.filter(user_id="ann").exists()
+    assert client.post("/login", {"username": "Ann", "password": PASSWORD}).error == (404, 101)
 
 
 @pytest.mark.parametrize(
