@@ -18,7 +18,9 @@ from backend.kernel.errors import PushMisconfigured, ServiceUnavailable
 from backend.logs import search, store
 from backend.logs.search import LogUnavailable, Wanted
 from backend.openapi import DateTime, answer, describes, query
+from objects.core.values import wire_time
 
+_EPOCH: Final = datetime.fromtimestamp(0, UTC)
 _SIZE: Final = 10  # records, unless the request says how many
 _MOST: Final = 1000  # records
 _PERIOD: Final = timedelta(days=7)
@@ -107,7 +109,7 @@ def _wire(record: Mapping[str, Any]) -> dict[str, Any]:
     record = dict(record)
     level = str(record.get("level", "info"))
     entry: dict[str, Any] = {
-        "timestamp": _wire_time(record.get("timestamp")),
+        "timestamp": wire_time(_time(record.get("timestamp")) or _EPOCH),
         "level": _LEVELS.get(level, level),
         "message": _message(record)[:_LONGEST],
     }
@@ -134,8 +136,3 @@ def _message(record: Mapping[str, Any]) -> str:
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
-
-
-def _wire_time(value: object) -> str:
-    time = _time(value) or datetime.fromtimestamp(0, UTC)
-    return f"{time:%Y-%m-%dT%H:%M:%S}.{time.microsecond // 1000:03}Z"

@@ -19,7 +19,7 @@ ServiceError
 ├── InvalidJSON             107   400
 ├── CommandUnavailable      108   400  also 404, 405, 406, 415 for routes, methods, media types
 ├── IncorrectType           111   400
-├── PushMisconfigured       115   400  a push that can't be sent so
+├── PushMisconfigured       115   400  a push that lacks a part or contradicts itself
 ├── ObjectTooLarge          116   413
 ├── OperationForbidden      119   400
 │   ├── MasterKeyRequired   119   403

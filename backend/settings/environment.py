@@ -12,10 +12,13 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Final
 from urllib.parse import urlsplit
 
 import environ
 
+LOOPBACK_HOSTS: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+"""Hosts in URLs that are this machine."""
 _variables = environ.FileAwareEnv.ENVIRON
 _names: set[str] = set()
 _numbered_names: set[str] = set()

@@ -14,6 +14,7 @@ from django.utils import timezone
 from backend.kernel.doctor import DATABASE, Finding, check, fail, ok, warn
 from backend.kernel.errors import ScriptFailed
 from backend.settings.conf import service_settings
+from backend.settings.environment import LOOPBACK_HOSTS
 from chain import rpc
 from chain.core.failures import NodeFailure
 from chain.models import Blockchain, Sending
@@ -24,7 +25,6 @@ from chain.sending.signers import CannotSign, signer_for
 _LONG: Final = timedelta(hours=1)
 _RECENT: Final = timedelta(days=7)
 _SECONDS: Final = 3.0  # for one network
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 @check("signers", needs=(DATABASE, "migrations"), seconds=30)
@@ -34,7 +34,7 @@ def signers() -> Iterator[Finding]:
         yield from _readable(Path(path))
     for url in {setting.value for setting in service_settings.SIGNER_URL.values()}:
         parts = urlsplit(url)
-        if parts.scheme == "http" and parts.hostname not in _LOOPBACK:
+        if parts.scheme == "http" and parts.hostname not in LOOPBACK_HOSTS:
             yield warn(
                 "A SIGNER_URL is http: whoever is in between may have anything signed.",
                 "Use https, or a network that nobody else is in.",

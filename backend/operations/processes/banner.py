@@ -8,14 +8,15 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from backend.instance.folder import DataFolder
-
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+from backend.settings.environment import LOOPBACK_HOSTS
 
 
 def is_unreachable(site_url: str, listen_host: str) -> bool:
     """Whether Caddy serves a public address on the loopback interface alone."""
     return (
-        bool(site_url) and listen_host in _LOOPBACK and urlsplit(site_url).hostname not in _LOOPBACK
+        bool(site_url)
+        and listen_host in LOOPBACK_HOSTS
+        and urlsplit(site_url).hostname not in LOOPBACK_HOSTS
     )
 
 

@@ -19,9 +19,8 @@ from backend.settings.declaration import (
     whole,
     words,
 )
-from backend.settings.environment import BadSetting
+from backend.settings.environment import LOOPBACK_HOSTS, BadSetting
 
-_LOCAL: Final = ("localhost", "127.0.0.1", "::1")
 _RESERVED: Final = ("admin", "static", "health", "ready", "metrics", "ws", "livequery")
 _MEGABYTE: Final = 1024 * 1024
 _SHORTEST_TOKEN: Final = 16  # characters
@@ -35,7 +34,7 @@ def public_host(url: str | None = None) -> str:
 
 def is_local(url: str) -> bool:
     """Return whether an address is on this machine."""
-    return public_host(url) in _LOCAL
+    return public_host(url) in LOOPBACK_HOSTS
 
 
 def _mount_path(name: str, default: str) -> str:

@@ -9,12 +9,11 @@ from urllib.parse import urlsplit
 
 from backend.settings import environment
 from backend.settings.declaration import Area, Setting, address, flag, text, whole, words
-from backend.settings.environment import BadSetting
+from backend.settings.environment import LOOPBACK_HOSTS, BadSetting
 
 ADAPTERS: Final = ("apns", "fcm", "log")
 EVERY_TYPE: Final = "*"
 _TYPE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}|\*")
-_LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
 
 def _adapters(name: str, default: dict[str, str]) -> dict[str, str]:
@@ -90,5 +89,5 @@ class Push(Area):
     @classmethod
     def check(cls, values: dict[str, Any]) -> None:
         parts = urlsplit(values["FCM_URL"])
-        if parts.scheme != "https" and parts.hostname not in _LOOPBACK:
+        if parts.scheme != "https" and parts.hostname not in LOOPBACK_HOSTS:
             raise BadSetting("FCM_URL must be https.")

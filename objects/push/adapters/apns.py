@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from hashlib import sha256
 from time import time
 from typing import Final
@@ -24,81 +24,55 @@ from objects.push.adapters.base import (
     gone,
     later,
 )
-from objects.push.adapters.http2 import Http2Client, NoResponse, Response, each
+from objects.push.adapters.http2 import UNAVAILABLE, Http2Adapter, Http2Client, Response
 
 _TOKEN: Final = re.compile(r"[0-9A-Fa-f]{16,400}")
 _TOKEN_STEP: Final = 1800
 """Seconds between new tokens. Apple takes tokens of an hour, and no new ones within 20 minutes: so
 all processes sign the same time."""
 _REASON: Final = re.compile(r"[A-Za-z]{1,64}")
-_LATER: Final = frozenset({429, 500, 502, 503, 504})
 _REFUSED_TOKENS: Final = frozenset(
     {"ExpiredProviderToken", "InvalidProviderToken", "MissingProviderToken"}
 )
 _GONE: Final = frozenset({"Unregistered", "ExpiredToken"})
 
 
-class ApnsAdapter:
+class ApnsAdapter(Http2Adapter):
     """Sends to ``APNS_URL``."""
 
-    def __init__(self) -> None:
-        self._client: Http2Client | None = None
+    service = "APNs"
+    key = "the key for APNs"
 
-    async def send(self, messages: Sequence[Message]) -> list[Outcome]:
-        outcomes: list[Outcome] = await each(
-            messages, self._send, later("APNs didn't respond in time")
-        )
-        return outcomes
-
-    async def close(self) -> None:
-        if self._client is not None:
-            await self._client.close()
-
-    async def _send(self, message: Message) -> Outcome:
+    async def attempt(self, message: Message, client: Http2Client) -> Outcome:
         if not _TOKEN.fullmatch(message.device_token):
-            return failed("the device token isn't one of APNs")
-        try:
-            headers, body = self._headers(message), msgspec.json.encode(apple.payload(message))
-            if self._client is None:
-                self._client = Http2Client()
-            token = provider_token()
-            response = await self._post(message, headers, body, token)
-            if _reason(response) == "ExpiredProviderToken":
-                tokens.forget(_cache_key(), token)
-                response = await self._post(message, headers, body, provider_token(exact=True))
-        except BadMessage as error:
-            return failed(str(error))
-        except NoResponse as error:
-            return later(f"APNs: {error}")
-        except (ValueError, TypeError):
-            return later("the key for APNs can't be used")
+            raise BadMessage("the device token isn't one of APNs")
+        url = f"{service_settings.APNS_URL}/3/device/{message.device_token}"
+        headers, body = _headers(message), msgspec.json.encode(apple.payload(message))
+        token = provider_token()
+        response = await client.post(url, body, headers | _authorization(token))
+        if _reason(response) == "ExpiredProviderToken":
+            tokens.forget(_cache_key(), token)
+            headers |= _authorization(provider_token(exact=True))
+            response = await client.post(url, body, headers)
         return _outcome(response)
 
-    async def _post(
-        self, message: Message, headers: dict[str, str], body: bytes, token: str
-    ) -> Response:
-        assert self._client is not None
-        url = f"{service_settings.APNS_URL}/3/device/{message.device_token}"
-        return await self._client.post(url, body, {**headers, "authorization": f"bearer {token}"})
 
-    def _headers(self, message: Message) -> dict[str, str]:
-        extra = apple.headers(message)
-        topics = service_settings.APNS_TOPICS
-        if not topics:
-            raise BadMessage("APNS_TOPICS isn't set")
-        own = message.app_identifier
-        headers = {
-            "apns-topic": (own if own in topics else topics[0]) + extra.topic_suffix,
-            "apns-push-type": extra.push_type,
-            "apns-id": str(message.key),
-            "apns-collapse-id": extra.collapse_id,
-            "content-type": "application/json",
-        }
-        if extra.priority is not None:
-            headers["apns-priority"] = extra.priority
-        if extra.expiration is not None:
-            headers["apns-expiration"] = str(extra.expiration)
-        return headers
+def _authorization(token: str) -> dict[str, str]:
+    return {"authorization": f"bearer {token}"}
+
+
+def _headers(message: Message) -> dict[str, str]:
+    extra = apple.headers(message)
+    topics = service_settings.APNS_TOPICS
+    if not topics:
+        raise BadMessage("APNS_TOPICS isn't set")
+    own = message.app_identifier
+    return {
+        "apns-topic": (own if own in topics else topics[0]) + extra.topic_suffix,
+        "apns-id": str(message.key),
+        "content-type": "application/json",
+        **extra.by_name,
+    }
 
 
 def _outcome(response: Response) -> Outcome:
@@ -108,7 +82,7 @@ def _outcome(response: Response) -> Outcome:
     shown = f"APNs: {response.status} {reason}".rstrip()
     if response.status == 410 and (reason in _GONE or not reason):
         return gone(shown)
-    if response.status in _LATER or reason in _REFUSED_TOKENS:
+    if response.status in UNAVAILABLE or reason in _REFUSED_TOKENS:
         return later(shown, response.retry_after)
     return failed(shown)
 

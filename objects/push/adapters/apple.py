@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -42,20 +43,17 @@ _COLLAPSE_ID: Final = re.compile(r"[\x21-\x7e]{1,64}")
 
 @dataclass(frozen=True, slots=True)
 class AppleHeaders:
-    """What APNs takes beside the payload. ``expiration`` is in seconds since 1970."""
+    """What APNs takes beside the payload: headers, and what follows the app's id in the topic."""
 
-    push_type: str
+    by_name: Mapping[str, str]
     topic_suffix: str
-    collapse_id: str
-    priority: str | None
-    expiration: int | None
 
 
 def payload(message: Message) -> Wire:
     """Return the JSON that the device gets."""
     data = message.data
-    given = data.get("aps")
-    aps: Wire = dict(given) if isinstance(given, dict) else {}
+    whole = data.get("aps")
+    aps: Wire = dict(whole) if isinstance(whole, dict) else {}
     result: Wire = {"aps": aps}
     for key, value in data.items():
         if key in _PLAIN:
@@ -98,9 +96,12 @@ def headers(message: Message) -> AppleHeaders:
         collapse_id = f"push-{message.push_id}"
     if not _COLLAPSE_ID.fullmatch(collapse_id):
         raise BadMessage("collapse_id isn't 1 to 64 printable characters")
-    return AppleHeaders(
-        push_type, _PUSH_TYPES[push_type], collapse_id, priority, message.expires_at
-    )
+    by_name = {"apns-push-type": push_type, "apns-collapse-id": collapse_id}
+    if priority is not None:
+        by_name["apns-priority"] = priority
+    if message.expires_at is not None:
+        by_name["apns-expiration"] = str(message.expires_at)  # in seconds since 1970, too
+    return AppleHeaders(by_name, _PUSH_TYPES[push_type])
 
 
 def _is_silent(data: Wire) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -17,6 +17,8 @@ import msgspec
 
 from backend.kernel.json_types import Wire
 from backend.settings.conf import service_settings
+from backend.settings.environment import LOOPBACK_HOSTS
+from objects.core.values import wire_time
 from objects.push.adapters import apple, tokens
 from objects.push.adapters.base import (
     SENT,
@@ -27,7 +29,13 @@ from objects.push.adapters.base import (
     gone,
     later,
 )
-from objects.push.adapters.http2 import Http2Client, NoResponse, Response, each
+from objects.push.adapters.http2 import (
+    UNAVAILABLE,
+    Http2Adapter,
+    Http2Client,
+    NoResponse,
+    Response,
+)
 
 _SCOPE: Final = "https://www.googleapis.com/auth/firebase.messaging"
 _GRANT: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
@@ -40,8 +48,6 @@ _LONGEST_TOKEN: Final = 4096
 _PROJECT: Final = re.compile(r"[a-z0-9][a-z0-9:.-]{0,62}")
 _ACCESS: Final = re.compile(r"[\x21-\x7e]{1,4096}")
 _CODE: Final = re.compile(r"[A-Z_]{1,64}")
-_LATER: Final = frozenset({429, 500, 502, 503, 504})
-_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,60 +65,37 @@ class ServiceAccount:
         return f"fcm {sha256(text.encode()).hexdigest()}"
 
 
-class FcmAdapter:
+class FcmAdapter(Http2Adapter):
     """Sends to ``FCM_URL``, one request for each message."""
 
+    service = "FCM"
+    key = "the service account for FCM"
+
     def __init__(self) -> None:
-        self._client: Http2Client | None = None
+        super().__init__()
         self._token_lock = asyncio.Lock()
 
-    async def send(self, messages: Sequence[Message]) -> list[Outcome]:
-        outcomes: list[Outcome] = await each(
-            messages, self._send, later("FCM didn't respond in time")
-        )
-        return outcomes
-
-    async def close(self) -> None:
-        if self._client is not None:
-            await self._client.close()
-
-    async def _send(self, message: Message) -> Outcome:
+    async def attempt(self, message: Message, client: Http2Client) -> Outcome:
         if len(message.device_token) > _LONGEST_TOKEN:
-            return failed("the device token isn't one of FCM")
-        try:
-            body = msgspec.json.encode({"message": fcm_message(message)})
-            account = service_account()
-            if self._client is None:
-                self._client = Http2Client()
-            token = await self._access_token(account)
-            response = await self._post(account, body, token)
-            if response.status == 401:
-                tokens.forget(account.cache_key, token)
-                response = await self._post(account, body, await self._access_token(account))
-        except BadMessage as error:
-            return failed(str(error))
-        except NoResponse as error:
-            return later(f"FCM: {error}")
-        except (ValueError, TypeError):
-            return later("the service account for FCM can't be used")
+            raise BadMessage("the device token isn't one of FCM")
+        body = msgspec.json.encode({"message": fcm_message(message)})
+        account = service_account()
+        token = await self._access_token(account, client)
+        response = await _post(account, body, token, client)
+        if response.status == 401:
+            tokens.forget(account.cache_key, token)
+            token = await self._access_token(account, client)
+            response = await _post(account, body, token, client)
         return _outcome(response)
 
-    async def _post(self, account: ServiceAccount, body: bytes, token: str) -> Response:
-        assert self._client is not None
-        project = quote(account.project_id, safe="")
-        url = f"{service_settings.FCM_URL}/v1/projects/{project}/messages:send"
-        headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
-        return await self._client.post(url, body, headers)
-
-    async def _access_token(self, account: ServiceAccount) -> str:
-        assert self._client is not None
+    async def _access_token(self, account: ServiceAccount, client: Http2Client) -> str:
         async with self._token_lock:
             token = tokens.cached(account.cache_key)
             if token is not None:
                 return token
             form = urlencode({"grant_type": _GRANT, "assertion": _assertion(account)}).encode()
             headers = {"content-type": "application/x-www-form-urlencoded"}
-            response = await self._client.post(account.token_uri, form, headers)
+            response = await client.post(account.token_uri, form, headers)
             values = response.json()
             token, seconds = values.get("access_token"), values.get("expires_in")
             if not (response.status == 200 and isinstance(token, str) and _ACCESS.fullmatch(token)):
@@ -121,6 +104,13 @@ class FcmAdapter:
                 seconds = 300
             tokens.store(account.cache_key, token, min(max(seconds - 60, 0), 3600))
             return token
+
+
+async def _post(account: ServiceAccount, body: bytes, token: str, client: Http2Client) -> Response:
+    project = quote(account.project_id, safe="")
+    url = f"{service_settings.FCM_URL}/v1/projects/{project}/messages:send"
+    headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
+    return await client.post(url, body, headers)
 
 
 def _assertion(account: ServiceAccount) -> str:
@@ -147,7 +137,7 @@ def service_account() -> ServiceAccount:
     except (msgspec.DecodeError, msgspec.ValidationError):
         raise ValueError("no service account") from None
     parts = urlsplit(account.token_uri)
-    if parts.scheme != "https" and parts.hostname not in _LOOPBACK:
+    if parts.scheme != "https" and parts.hostname not in LOOPBACK_HOSTS:
         raise ValueError("token_uri isn't https")
     if not _PROJECT.fullmatch(account.project_id):
         raise ValueError("no project")
@@ -173,7 +163,7 @@ def _android(message: Message) -> Wire:
         "data": {
             # Parse's Android SDK shows each id once, also if it is sent again.
             "push_id": message.push_id,
-            "time": _iso(message.sent_at),
+            "time": wire_time(datetime.fromtimestamp(message.sent_at, UTC)),
             "data": msgspec.json.encode(data).decode(),
         },
     }
@@ -187,21 +177,7 @@ def _android(message: Message) -> Wire:
 
 
 def _apple(message: Message) -> Wire:
-    extra = apple.headers(message)
-    headers: Wire = {
-        "apns-push-type": extra.push_type,
-        "apns-collapse-id": extra.collapse_id,
-    }
-    if extra.priority is not None:
-        headers["apns-priority"] = extra.priority
-    if extra.expiration is not None:
-        headers["apns-expiration"] = str(extra.expiration)
-    return {"headers": headers, "payload": apple.payload(message)}
-
-
-def _iso(seconds: float) -> str:
-    text = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
-    return text.replace("+00:00", "Z")
+    return {"headers": {**apple.headers(message).by_name}, "payload": apple.payload(message)}
 
 
 def _outcome(response: Response) -> Outcome:
@@ -211,7 +187,7 @@ def _outcome(response: Response) -> Outcome:
     shown = f"FCM: {response.status} {code}".rstrip()
     if code == "UNREGISTERED":
         return gone(shown)
-    if response.status in _LATER or response.status == 401 or code == "UNAVAILABLE":
+    if response.status in UNAVAILABLE or response.status == 401 or code == "UNAVAILABLE":
         return later(shown, response.retry_after)
     return failed(shown)
 

@@ -1,4 +1,4 @@
-"""An HTTP/2 client for services of notifications: bounded in time, connections and answers.
+"""Adapters of services that take HTTP/2: bounded in time, connections and responses.
 
 ``httpx`` and ``h2`` are optional packages (requirements-push.txt), imported when they are used.
 Redirects aren't followed, and proxies of the environment aren't used.
@@ -8,26 +8,28 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from time import time
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final
 
 import msgspec
 
 from backend.settings.conf import service_settings
+from objects.push.adapters.base import BadMessage, Message, Outcome, failed, later
 
 WAIT: Final = 10.0
 """Seconds for a request as a whole."""
 CHUNK_WAIT: Final = 30.0
 """Seconds for all requests of a chunk."""
+UNAVAILABLE: Final = frozenset({429, 500, 502, 503, 504})
+"""Statuses after which the same request may be accepted later."""
 _LARGEST: Final = 64 * 1024  # bytes of a response
 _CONNECTIONS: Final = 4
 _MESSAGES_AT_ONCE: Final = 50
-
-_T = TypeVar("_T")
 
 
 class NoResponse(Exception):
@@ -106,29 +108,60 @@ class Http2Client:
         await self._client.aclose()
 
 
-async def each(
-    items: Sequence[_T], action: Callable[[_T], Awaitable[Any]], unfinished: Any
-) -> list[Any]:
-    """Apply an action to items concurrently and return the results in order.
+class Http2Adapter(ABC):
+    """An adapter that sends each message by a request to one service."""
 
-    What isn't finished after ``CHUNK_WAIT`` seconds is cancelled, with the result ``unfinished``.
-    """
-    turns = asyncio.Semaphore(_MESSAGES_AT_ONCE)
+    service: ClassVar[str]
+    """Its name in reasons."""
+    key: ClassVar[str]
+    """What proves to it who sends, in reasons."""
 
-    async def act(item: _T) -> Any:
-        async with turns:
-            return await action(item)
+    def __init__(self) -> None:
+        self._client: Http2Client | None = None
 
-    tasks = [asyncio.ensure_future(act(item)) for item in items]
-    if tasks:
-        _, pending = await asyncio.wait(tasks, timeout=CHUNK_WAIT)
-        for task in pending:
-            task.cancel()
-        await asyncio.gather(*pending, return_exceptions=True)
-    return [
-        unfinished if task.cancelled() or task.exception() is not None else task.result()
-        for task in tasks
-    ]
+    @abstractmethod
+    async def attempt(self, message: Message, client: Http2Client) -> Outcome:
+        """Send a message.
+
+        Raises ``BadMessage``, ``NoResponse``, and ``ValueError`` or ``TypeError`` for a key that
+        can't be used.
+        """
+
+    async def send(self, messages: Sequence[Message]) -> list[Outcome]:
+        """Send messages concurrently. What takes longer than ``CHUNK_WAIT`` is cancelled."""
+        turns = asyncio.Semaphore(_MESSAGES_AT_ONCE)
+
+        async def send(message: Message) -> Outcome:
+            async with turns:
+                return await self._send(message)
+
+        tasks = [asyncio.ensure_future(send(message)) for message in messages]
+        if tasks:
+            _, pending = await asyncio.wait(tasks, timeout=CHUNK_WAIT)
+            for task in pending:
+                task.cancel()
+            await asyncio.gather(*pending, return_exceptions=True)
+        unfinished = later(f"{self.service} didn't respond in time")
+        return [
+            unfinished if task.cancelled() or task.exception() is not None else task.result()
+            for task in tasks
+        ]
+
+    async def close(self) -> None:
+        if self._client is not None:
+            await self._client.close()
+
+    async def _send(self, message: Message) -> Outcome:
+        try:
+            if self._client is None:
+                self._client = Http2Client()
+            return await self.attempt(message, self._client)
+        except BadMessage as error:
+            return failed(str(error))
+        except NoResponse as error:
+            return later(f"{self.service}: {error}")
+        except (ValueError, TypeError):
+            return later(f"{self.key} can't be used")
 
 
 @lru_cache(maxsize=4)

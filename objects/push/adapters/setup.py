@@ -7,13 +7,13 @@ from importlib.util import find_spec
 from typing import Final
 
 from backend.kernel.errors import PushMisconfigured
+from backend.settings.areas.push import EVERY_TYPE
 from backend.settings.conf import service_settings
 from objects.push.adapters.apns import ApnsAdapter, apns_problems
 from objects.push.adapters.base import Adapter
 from objects.push.adapters.fcm import FcmAdapter, fcm_problems
 from objects.push.adapters.log import LogAdapter
 
-EVERY_TYPE: Final = "*"
 FACTORIES: Final[dict[str, Callable[[], Adapter]]] = {
     "log": LogAdapter,
     "fcm": FcmAdapter,

@@ -27,6 +27,7 @@ from urllib.request import (
 from django.conf import settings
 
 from backend.kernel.outgoing import PATIENCE, Unreachable, parts_of, turn
+from backend.settings.environment import LOOPBACK_HOSTS
 
 __all__ = ["PATIENCE", "Answer", "Unreachable", "allowed", "fetch"]
 
@@ -34,7 +35,6 @@ WAIT = 5.0  # seconds for a connection and for each piece of the answer
 WHOLE_WAIT = 10.0  # seconds for the answer as a whole
 LARGEST_ANSWER = 256 * 1024  # bytes; the longest key lists known have 10 KB
 _PIECE = 16 * 1024
-_LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def allowed(url: str) -> bool:
     if parts is None:
         return False
     if parts.scheme == "http":
-        return parts.hostname in _LOOPBACK and (settings.DEBUG or settings.PROCESS == "test")
+        return parts.hostname in LOOPBACK_HOSTS and (settings.DEBUG or settings.PROCESS == "test")
     return parts.scheme == "https"
 
 
@@ -91,7 +91,8 @@ def fetch(
 
 def _answer(request: Request) -> Answer:
     until = time.monotonic() + WHOLE_WAIT
-    response = _opener(urlsplit(request.full_url).hostname in _LOOPBACK).open(request, timeout=WAIT)
+    is_local = urlsplit(request.full_url).hostname in LOOPBACK_HOSTS
+    response = _opener(is_local).open(request, timeout=WAIT)
     if response is None:
         raise Unreachable("there is no way to ask at this address")
     with response:
