@@ -17,7 +17,7 @@ EXPIRES = "expires"
 SIGNATURE = "signature"
 
 _FILE = re.compile(r'\{"url": "([^"\\]*)", "name": "([0-9a-f]{32}_[^"\\]*)", "__type": "File"\}')
-_STORED_NAME = re.compile(r"[0-9a-f]{32}_")
+_STORED_NAME = re.compile(r"[0-9a-f]{32}_[_a-zA-Z0-9][a-zA-Z0-9@. ~_-]{0,127}")
 _NEEDS_NO_QUOTES = re.compile(r"[A-Za-z0-9_.~-]*")
 _MOMENT = re.compile(r"[0-9]{1,12}")
 
@@ -36,6 +36,11 @@ class Link:
 
     expires: str
     signature: str
+
+
+def is_stored_name(name: str) -> bool:
+    """Whether a stored file may have this name."""
+    return _STORED_NAME.fullmatch(name) is not None
 
 
 def file_url(name: str) -> str:
@@ -90,11 +95,6 @@ def address_in_value(name: str, url: str | None) -> str:
     if url is not None and service_settings.FILE_URL_DOMAINS and _is_trusted(url):
         return url
     return file_url(name)
-
-
-def is_stored_name(name: str) -> bool:
-    """Whether this may be the name of a file that the service stores."""
-    return _STORED_NAME.match(name) is not None
 
 
 def with_current_addresses(data: str) -> str:

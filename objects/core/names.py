@@ -170,7 +170,7 @@ def field_of(key: WriteKey) -> FieldName:
 
 
 def _is_step(step: str) -> bool:
-    if step == "" or "$" in step or step in PROHIBITED_KEYS:
+    if step == "" or "$" in step:
         return False
     return is_storable_text(step)
 

@@ -12,7 +12,6 @@ MAX_NAME_LENGTH: Final = 128
 
 # As Parse has it: no slash, no backslash, no dot at the beginning, nothing that isn't ASCII.
 _GIVEN = re.compile(r"[_a-zA-Z0-9][a-zA-Z0-9@. ~_-]*")
-_STORED = re.compile(r"[0-9a-f]{32}_[_a-zA-Z0-9][a-zA-Z0-9@. ~_-]{0,127}")
 
 
 def check_name(name: str) -> str:
@@ -29,11 +28,6 @@ def check_name(name: str) -> str:
 def new_stored_name(name: str) -> str:
     """Return an unguessable name by which a new file is stored and addressed."""
     return f"{random_bytes(16).hex()}_{check_name(name)}"
-
-
-def is_stored_name(name: str) -> bool:
-    """Whether a stored file may have this name."""
-    return _STORED.fullmatch(name) is not None
 
 
 def storage_key(stored_name: str) -> str:

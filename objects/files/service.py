@@ -31,9 +31,17 @@ from backend.settings.conf import service_settings
 from objects.core.access.acl import parse_acl
 from objects.core.values import normalise
 from objects.database import maintenance
-from objects.file_urls import Link, SignedUrl, file_url, has_expired, is_genuine, signed_url
+from objects.file_urls import (
+    Link,
+    SignedUrl,
+    file_url,
+    has_expired,
+    is_genuine,
+    is_stored_name,
+    signed_url,
+)
 from objects.files import quotas, records, storage, triggers
-from objects.files.names import check_name, is_stored_name, new_stored_name
+from objects.files.names import check_name, new_stored_name
 from objects.files.records import FileRecord
 from objects.files.types import settled_type, with_extension
 from objects.files.uploads import Upload
@@ -62,13 +70,14 @@ def check_may_upload(principal: Principal) -> None:
             raise OperationForbidden("read-only masterKey isn't allowed to create a file.")
         return
     settings = service_settings
-    kind, is_allowed = _permission(
+    refused = _refused(
         principal,
-        (settings.FILE_UPLOAD_PUBLIC, settings.FILE_UPLOAD_ANONYMOUS),
-        settings.FILE_UPLOAD_AUTHENTICATED,
+        public=settings.FILE_UPLOAD_PUBLIC,
+        anonymous=settings.FILE_UPLOAD_ANONYMOUS,
+        authenticated=settings.FILE_UPLOAD_AUTHENTICATED,
     )
-    if not is_allowed:
-        raise FileSaveFailed(f"File upload by {kind} is disabled.")
+    if refused:
+        raise FileSaveFailed(f"File upload by {refused} is disabled.")
 
 
 def check_room(principal: Principal) -> None:
@@ -84,26 +93,26 @@ def _check_may_download(principal: Principal | None) -> None:
     if principal is not None and principal.is_master:
         return
     settings = service_settings
-    kind, is_allowed = _permission(
+    refused = _refused(
         principal,
-        (settings.FILE_DOWNLOAD_PUBLIC, settings.FILE_DOWNLOAD_ANONYMOUS),
-        settings.FILE_DOWNLOAD_AUTHENTICATED,
+        public=settings.FILE_DOWNLOAD_PUBLIC,
+        anonymous=settings.FILE_DOWNLOAD_ANONYMOUS,
+        authenticated=settings.FILE_DOWNLOAD_AUTHENTICATED,
     )
-    if not is_allowed:
-        raise OperationForbidden(f"File download by {kind} is disabled.", status=403)
+    if refused:
+        raise OperationForbidden(f"File download by {refused} is disabled.", status=403)
 
 
-def _permission(
-    principal: Principal | None, public_and_anonymous: tuple[bool, bool], authenticated: bool
-) -> tuple[str, bool]:
-    """Return what kind of caller this is, and what the settings say about it."""
-    public, anonymous = public_and_anonymous
+def _refused(
+    principal: Principal | None, *, public: bool, anonymous: bool, authenticated: bool
+) -> str | None:
+    """Return the kind of this caller if that kind isn't allowed, or None."""
     if principal is None or principal.user_id is None:
-        return "public", public
-    # Not looked up where both are allowed.
+        return None if public else "public"
+    # No user is looked up where both are allowed.
     if not (anonymous and authenticated) and _is_anonymous(principal.user_id):
-        return "anonymous user", anonymous
-    return "authenticated user", authenticated
+        return None if anonymous else "anonymous user"
+    return None if authenticated else "authenticated user"
 
 
 def _is_anonymous(user_id: str) -> bool:
@@ -167,7 +176,7 @@ def upload(
 def transfer(name: str, upload: Upload, said_type: str | None) -> bool:
     """Store a file of another server under the name that it has there; False if it is stored.
 
-    It is public and belongs to nobody. Raises ``InvalidFileName`` and what ``upload`` raises.
+    It is public and has no owner. Raises ``InvalidFileName`` and what ``upload`` raises.
     """
     if not is_stored_name(name):
         raise InvalidFileName("Filename contains invalid characters.")

@@ -218,9 +218,7 @@ def _change_badge(row: Wire, change: BadgeChange) -> int | float:
         body = {"badge": {"__op": "Increment", "amount": change.amount}}
     try:
         with transaction.atomic():
-            updated = update_matching(
-                MASTER, INSTALLATION, ObjectId(str(row["objectId"])), body, parse_where({})
-            )
+            updated = update_matching(MASTER, INSTALLATION, ObjectId(str(row["objectId"])), body)
     except ObjectNotFound:
         return badge
     stored = updated.fields.get("badge", badge)

@@ -25,7 +25,7 @@ from objects.core.names import (
     is_object_id,
     new_object_id,
 )
-from objects.core.query.tree import Query, all_of
+from objects.core.query.tree import Everything, Query, all_of
 from objects.core.schema.definition import (
     ClassSchema,
     FieldType,
@@ -47,6 +47,7 @@ from objects.sql.tables import ClassTable
 from objects.storage import writes
 
 _NO_FIELDS: frozenset[FieldName] = frozenset()
+_ALL = Everything()
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,17 +217,21 @@ def update(
     object_id: ObjectId,
     write: Write,
     trusted: frozenset[FieldName] = _NO_FIELDS,
+    where: Query = _ALL,
 ) -> Updated:
-    """Change an object. Fields in ``trusted`` may be new to the class for every caller."""
+    """Change an object if it satisfies a condition.
+
+    Fields in ``trusted`` may be new to the class for every caller.
+    """
     table = table_for_writing(principal, class_name, object_id)
-    condition = writable(principal, table, "update", object_id)
+    condition = all_of(writable(principal, table, "update", object_id), where)
     fitted, new_fields = _fitted(table, write)
     if new_fields or _adopts(principal, table, fitted, trusted):
         if new_fields.keys() - trusted:
             check_class(principal, table, "addField")
         with transaction.atomic():
             table, fitted, added = add_fields(principal, class_name, write, trusted)
-            condition = writable(principal, table, "update", object_id)
+            condition = all_of(writable(principal, table, "update", object_id), where)
             if added:
                 condition = all_of(condition, check_class(principal, table, "addField"))
             return _change(principal, table, object_id, fitted, condition)
@@ -238,25 +243,16 @@ def update_matching(
     class_name: ClassName,
     object_id: ObjectId,
     body: Mapping[str, Json],
-    where: Query,
+    where: Query = _ALL,
 ) -> Updated:
     """Change an object if it satisfies a condition, without its class's rules and triggers.
 
     Raises ``ObjectNotFound`` if it doesn't satisfy it, and what ``service.update`` raises.
     """
     write = parse_write(dict(body), creating=False)
-
-    def attempt() -> Updated:
-        table = table_for_writing(principal, class_name, object_id)
-        condition = all_of(writable(principal, table, "update", object_id), where)
-        fitted, new_fields = _fitted(table, write)
-        if new_fields:
-            with transaction.atomic():
-                table, fitted, _ = add_fields(principal, class_name, write, _NO_FIELDS)
-                return _change(principal, table, object_id, fitted, condition)
-        return _change(principal, table, object_id, fitted, condition)
-
-    return with_current_classes(attempt)
+    return with_current_classes(
+        lambda: update(principal, class_name, object_id, write, where=where)
+    )
 
 
 def _change(

@@ -126,7 +126,8 @@ def _find(principal: Principal, class_name: ClassName, options: FindOptions, als
         # A trigger has changed the limit.
         condition = readable(principal, table, action)
     if options.explain:
-        return Found([_explained(principal, table, options, all_of(condition, also))], count)
+        plan = _explained(principal, table, options, all_of(condition, also), scope)
+        return Found([plan], count)
     memory = result_memory.of_query()
     records = reads.find(
         table,
@@ -149,13 +150,13 @@ def _check_explain(principal: Principal) -> None:
 
 
 def _explained(
-    principal: Principal, table: ClassTable, options: FindOptions, condition: Query
+    principal: Principal, table: ClassTable, options: FindOptions, condition: Query, scope: Scope
 ) -> Wire:
     """Return PostgreSQL's plan of a find, in the form of Parse Server's."""
     plan = reads.explain(
         table,
         all_of(options.where, condition),
-        Scope(principal),
+        scope,
         order=_order(options),
         limit=options.limit,
         skip=options.skip,

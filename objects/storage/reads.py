@@ -103,14 +103,10 @@ def find(
 
     ``with_score`` adds the rank of the text search to each as ``score``, if there is a search.
     """
-    led = served_equality(table.learned, where, order) if table.learned else _NO_FIELDS
-    condition = compile_query(where, table, "t", scope, led)
-    sorting = order_by(order, table, "t", where)
-    guard, guard_params = _guard(table, scope)
     has_one_plan = _has_one_plan(table, where, order)
-    paging = _paging(limit, skip, is_prepared=has_one_plan)
     score = score_expression(where, table, "t") if with_score else None
-    page = _page(table, where, condition, sorting, order, limit, skip, paging, score)
+    page = _page(table, where, scope, order, limit, skip, is_prepared=has_one_plan, score=score)
+    guard, guard_params = _guard(table, scope)
     # One row of the class joined to the objects: without objects the version still comes back,
     # and a nested loop over one row keeps the order of the inner select. Rows become text outside
     # of it, for PostgreSQL would do that before it sorts, to all that are left out in the end too.
@@ -141,15 +137,19 @@ _SCORE: Final = '"$score"'
 def _page(
     table: ClassTable,
     where: Query,
-    condition: Sql,
-    sorting: Sql,
+    scope: Scope,
     order: Sequence[OrderKey],
     limit: int,
     skip: int,
-    paging: Sql,
+    *,
+    is_prepared: bool,
     score: Sql | None = None,
 ) -> Sql:
     """Return the statement that selects the rows of a page."""
+    led = served_equality(table.learned, where, order) if table.learned else _NO_FIELDS
+    condition = compile_query(where, table, "t", scope, led)
+    sorting = order_by(order, table, "t", where)
+    paging = _paging(limit, skip, is_prepared=is_prepared)
     if score is None:
         first = large_classes.read_first(table, where, order, skip + limit, len(condition.params))
         if first is not None:
@@ -176,11 +176,7 @@ def explain(
     skip: int = 0,
 ) -> Json:
     """Return PostgreSQL's plan of a ``find``, which isn't executed."""
-    led = served_equality(table.learned, where, order) if table.learned else _NO_FIELDS
-    condition = compile_query(where, table, "t", scope, led)
-    sorting = order_by(order, table, "t", where)
-    paging = _paging(limit, skip, is_prepared=False)
-    page = _page(table, where, condition, sorting, order, limit, skip, paging)
+    page = _page(table, where, scope, order, limit, skip, is_prepared=False)
     guard, guard_params = _guard(table, scope)
     versions = fetch(
         f"SELECT {guard} FROM objects_class c WHERE c.id = %s",
@@ -301,7 +297,10 @@ def _paging(limit: int, skip: int, *, is_prepared: bool) -> Sql:
 
 
 def _guard(table: ClassTable, scope: Scope) -> tuple[str, tuple[Any, ...]]:
-    """Return the expression that reads the versions of all classes of a statement."""
+    """Return the expression that reads the versions of all classes of a compiled statement.
+
+    ``compile_query`` adds the classes of subqueries to the scope.
+    """
     other_tables = scope.others(table)
     if not other_tables:
         return "c.version", ()

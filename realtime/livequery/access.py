@@ -38,9 +38,7 @@ from objects.definitions import registry
 from objects.sql.tables import ClassTable
 
 _NOTHING_HIDDEN: Final[frozenset[str]] = frozenset()
-UNSENT_OF_USERS: Final = frozenset({"authData"})
-"""Fields of ``_User`` that sockets never send. Searches show them to the user and to the master
-key, and triggers get them."""
+_UNSENT_OF_USERS: Final = frozenset({"authData"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +83,12 @@ class Access:
     def hidden_fields(self, obj: Wire) -> frozenset[str]:
         """Return the fields of this object that the caller may not see.
 
-        ``authData`` is sent to nobody, not even to its user.
+        ``unsent_fields`` are among them.
         """
         if not self._hides_by_object or self._table is None:
             return self._hidden
-        return _with_unsent(self.class_name, policy.hidden_fields(self.principal, self._table, obj))
+        hidden = policy.hidden_fields(self.principal, self._table, obj)
+        return hidden | unsent_fields(self.class_name)
 
     def redact(self, obj: Wire, stored: Wire | None = None) -> Wire:
         """Return the object without hidden fields; ``obj`` isn't changed.
@@ -105,6 +104,14 @@ class Access:
 def current_table(class_name: ClassName) -> ClassTable | None:
     """Return the class as it is in the database now, or None."""
     return registry.current(class_name)
+
+
+def unsent_fields(class_name: ClassName) -> frozenset[str]:
+    """Return the fields that sockets never send, not even to the master key.
+
+    Searches show them to the user and to the master key, and triggers get them.
+    """
+    return _UNSENT_OF_USERS if class_name == USER else _NOTHING_HIDDEN
 
 
 def bind(
@@ -167,7 +174,7 @@ def _bind_class(principal: Principal, table: ClassTable, action: Action) -> Acce
             f"Objects of {table.class_name} can't be watched: a trigger queries other objects."
         ) from None
     condition = all_of(of_class, narrowed)
-    hidden = _with_unsent(table.class_name, policy.hidden_fields(principal, table))
+    hidden = policy.hidden_fields(principal, table) | unsent_fields(table.class_name)
     by_object = policy.hides_by_object(principal, table)
     return Access(
         class_name=table.class_name,
@@ -183,10 +190,6 @@ def _bind_class(principal: Principal, table: ClassTable, action: Action) -> Acce
         _hidden=hidden,
         _hides_by_object=by_object,
     )
-
-
-def _with_unsent(class_name: ClassName, hidden: frozenset[str]) -> frozenset[str]:
-    return hidden | UNSENT_OF_USERS if class_name == USER else hidden
 
 
 def _bind_missing_class(principal: Principal, class_name: ClassName) -> Access:

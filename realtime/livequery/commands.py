@@ -14,13 +14,13 @@ from backend.kernel.principal import Principal
 from backend.limits import Request, decide_here, rules_for
 from backend.settings.conf import service_settings
 from backend.settings.rate_limits import SUBSCRIPTIONS
-from objects.core.names import USER, ClassName
+from objects.core.names import ClassName
 from objects.core.query.tree import FindOptions
 from objects.service import find
 from realtime.core import messages
 from realtime.core.effort import memory_of
 from realtime.livequery import query_parsing, trigger_calls
-from realtime.livequery.access import UNSENT_OF_USERS, current_table
+from realtime.livequery.access import current_table, unsent_fields
 from realtime.livequery.engine import LiveQueries
 from realtime.livequery.groups import Client, Subscription, is_too_large
 from realtime.livequery.identities import Identity, require_active
@@ -209,7 +209,7 @@ def _find_objects(client: Client, principal: Principal, authorized: AuthorizedQu
     )
     with client_context(client.socket.address, client.socket.headers, principal):
         result = find(principal, effective.class_name, options, also=effective.where)
-    unsent = UNSENT_OF_USERS if effective.class_name == USER else frozenset()
+    unsent = unsent_fields(effective.class_name)
     return ",".join(
         _encode(
             {

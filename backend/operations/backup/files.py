@@ -13,8 +13,8 @@ from django.core.files import File
 from backend.logs.setup import get_logger
 from backend.operations.backup.archive import Archive, FileLine, Part, Writer
 from backend.operations.backup.problems import BackupError
+from objects.file_urls import is_stored_name
 from objects.files import storage
-from objects.files.names import is_stored_name
 
 _WHOLE = 2**62  # bytes, more than any file has
 _MOST_LATE = 1000

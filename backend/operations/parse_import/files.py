@@ -19,8 +19,8 @@ from backend.kernel.errors import FileTooLarge, ServiceError
 from backend.kernel.json_types import Json
 from backend.operations.parse_import.problems import Report
 from backend.settings.conf import service_settings
+from objects.file_urls import is_stored_name
 from objects.files import records, service
-from objects.files.names import is_stored_name
 from objects.files.uploads import CHUNK, Upload
 
 _AT_ONCE: Final = 4

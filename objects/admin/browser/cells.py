@@ -13,7 +13,7 @@ from backend.kernel.json_types import Json
 from objects.core.names import is_class_name, is_object_id
 from objects.core.schema.definition import FieldType
 from objects.core.values import kind
-from objects.files.names import is_stored_name
+from objects.file_urls import is_stored_name
 
 _SHORT: Final = 80  # characters
 _TITLE: Final = 500

@@ -136,9 +136,6 @@ def _check_name(key: str) -> FieldName:
 
 
 def _check_path(key: str) -> DottedName:
-    for step in key.split("."):
-        if step in PROHIBITED_KEYS:
-            raise prohibited(step)
     root = check_key_path(key)[0]
     if root in _RESERVED or root == "ACL":
         raise InvalidKeyName(f"{shown(key)} is an invalid field name.")

@@ -42,11 +42,6 @@ _NOT_MERGED = frozenset({"objectId", "createdAt", "updatedAt"})
 class InstallationRules(Rules[Change]):
     """See the module."""
 
-    def check_request(self, change: Change) -> None:
-        # Parse's older SDKs repeat the id of the object in an update.
-        if not change.creating and change.fields.get("objectId") == change.object_id:
-            del change.fields["objectId"]
-
     def prepare(self, change: Change) -> None:
         fields = change.fields
         for name in _TEXTS:

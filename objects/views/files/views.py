@@ -40,10 +40,10 @@ from backend.openapi import (
 )
 from backend.settings.conf import service_settings
 from objects.core.values import wire_time
-from objects.file_urls import EXPIRES, SIGNATURE, Link, file_url
+from objects.file_urls import EXPIRES, SIGNATURE, Link, file_url, is_stored_name
 from objects.files import service
 from objects.files.delivery import check_destination
-from objects.files.names import check_name, is_stored_name
+from objects.files.names import check_name
 from objects.files.records import FileRecord
 from objects.files.uploads import Upload
 from objects.views.bodies import AccessList, EmptyAnswer
