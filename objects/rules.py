@@ -115,12 +115,12 @@ class Rules(Generic[AnyChange]):
         return obj
 
     def after_transfer(
-        self, stored: Sequence[TransferredObject], others: Sequence[TransferredObject]
+        self, stored: Sequence[TransferredObject], skipped: Sequence[TransferredObject]
     ) -> None:
         """After objects were transferred, in the same transaction, as they came.
 
-        ``others`` are those that are here already, as new as they came or newer. Both are empty if
-        only members of relations were added.
+        ``skipped`` are those that are stored already, as new as they came or newer. Both are empty
+        if only members of relations were added.
         """
 
     def add_internal_fields(self, objects: Sequence[Wire]) -> None:

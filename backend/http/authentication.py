@@ -12,7 +12,7 @@ from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from hmac import compare_digest
 from time import time
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from backend.http.ports import ports
 from backend.kernel.errors import (
@@ -72,6 +72,14 @@ class Credentials(NamedTuple):
     maintenance_key: str | None = None
     windows_key: str | None = None
 
+
+CLIENT_KEYS: Final = {
+    "rest_key": "REST_API_KEY",
+    "javascript_key": "JAVASCRIPT_KEY",
+    "client_key": "CLIENT_KEY",
+    "windows_key": "CLIENT_KEY",
+}
+"""The settings that the keys of clients are compared with, by their fields in ``Credentials``."""
 
 # In the order of the fields above.
 _HEADERS = (
@@ -216,14 +224,12 @@ def check_keys(credentials: Credentials, address: str) -> Principal:
         if master is None:
             raise InvalidMasterKey
         return master
-    keys = (
-        (credentials.rest_key, "REST_API_KEY"),
-        (credentials.javascript_key, "JAVASCRIPT_KEY"),
-        (credentials.client_key, "CLIENT_KEY"),
-        (credentials.windows_key, "CLIENT_KEY"),
-    )
-    # Always all that are given, so that the time doesn't show which of them matches.
-    matches = [is_key(key, name) for key, name in keys if key is not None]
+    # Always all that were sent, so that the time doesn't show which of them matches.
+    matches = [
+        is_key(key, setting)
+        for name, setting in CLIENT_KEYS.items()
+        if (key := getattr(credentials, name)) is not None
+    ]
     if any(matches):
         return CLIENT
     if matches:

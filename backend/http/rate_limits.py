@@ -13,7 +13,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 
-from backend.http.authentication import Credentials, authenticate, is_key
+from backend.http.authentication import CLIENT_KEYS, Credentials, authenticate, is_key
 from backend.http.context import client_address
 from backend.kernel.errors import InvalidMaintenanceKey, ServiceError
 from backend.kernel.limits import result_memory
@@ -32,31 +32,12 @@ def key_name(credentials: Credentials) -> str:
         return "maintenance_key"
     if credentials.master_key is not None:
         return "master_key"
-    others = (credentials.javascript_key, credentials.client_key, credentials.windows_key)
-    if others == (None, None, None):
-        return "" if credentials.rest_key is None else "rest_key"
-    values = {
-        name: key
-        for name in ("rest_key", "javascript_key", "client_key", "windows_key")
-        if (key := getattr(credentials, name)) is not None
-    }
-    if len(values) > 1:
+    names = [name for name in CLIENT_KEYS if getattr(credentials, name) is not None]
+    if len(names) > 1:
         # One of them is right. Which one is counted mustn't depend on what stands beside it.
-        values = {name: key for name, key in values.items() if _is_right(name, key)}
-    name = next(iter(values), "")
+        names = [name for name in names if is_key(getattr(credentials, name), CLIENT_KEYS[name])]
+    name = next(iter(names), "")
     return "client_key" if name == "windows_key" else name
-
-
-_SETTINGS = {
-    "rest_key": "REST_API_KEY",
-    "javascript_key": "JAVASCRIPT_KEY",
-    "client_key": "CLIENT_KEY",
-    "windows_key": "CLIENT_KEY",
-}
-
-
-def _is_right(name: str, key: str) -> bool:
-    return is_key(key, _SETTINGS[name])
 
 
 def admitted(

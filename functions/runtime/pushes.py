@@ -36,8 +36,8 @@ def send_push(
         "expiration_interval": expiration_interval,
         **encode(options, as_field=True),
     }
-    given = {name: value for name, value in body.items() if value is not None}
-    return service.send(MASTER, given, source="function")
+    present = {name: value for name, value in body.items() if value is not None}
+    return service.send(MASTER, present, source="function")
 
 
 def _text(moment: datetime | None) -> str | None:

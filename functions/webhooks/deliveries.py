@@ -6,7 +6,7 @@ request doesn't, and retries with increasing pauses until the receiver accepts i
 rows that a request, a worker or the broker has lost. Delivery is at least once, with the same
 ``webhook-id`` for each attempt, and not always in order.
 
-Taking a row postpones its due time in the same statement: nobody else takes it meanwhile, and if
+Taking a row postpones its due time in the same statement, so that no other process takes it. If
 the process dies, the row becomes due again.
 """
 
@@ -117,7 +117,7 @@ class _Taken(NamedTuple):
 
 
 def deliver(delivery_id: int) -> None:
-    """Send a delivery if it is due and nobody else has taken it."""
+    """Send a delivery if it is due and no other process has taken it."""
     taken = _take(delivery_id)
     if taken is None:
         return

@@ -116,9 +116,9 @@ def checked_subject(name: str) -> Subject:
 
 
 def checked_background(value: object, trigger_name: str | None) -> bool | None:
-    """Return whether only a worker delivers the trigger; None if it isn't said.
+    """Return whether only a worker delivers the trigger; None if the request leaves it open.
 
-    Raises ``InvalidHook`` for another value, and for what nobody can deliver later.
+    Raises ``InvalidHook`` for another value, and for a trigger that can't be delivered later.
     """
     if value is None:
         return None

@@ -195,10 +195,10 @@ def _remaining(push: Push) -> Query:
 def _zones(local: datetime, wave: int) -> Json:
     zones = local_times.zones_by_offset(local)
     if wave == local_times.UTC_OFFSET:
-        others: list[Json] = [
+        elsewhere: list[Json] = [
             name for offset, names in zones.items() if offset != wave for name in names
         ]
-        return {"timeZone": {"$nin": others}}
+        return {"timeZone": {"$nin": elsewhere}}
     return {"timeZone": {"$in": [*zones[wave]]}}
 
 

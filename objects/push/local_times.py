@@ -40,6 +40,6 @@ def moment_of(push_at: datetime, offset: int) -> datetime:
 
 def hours(offset: int) -> str:
     """Return an offset as keys of ``sentPerUTCOffset`` have it: in hours, ``-5`` or ``5:30``."""
-    whole, minutes = divmod(abs(offset), 60)
+    hour, minutes = divmod(abs(offset), 60)
     sign = "-" if offset < 0 else ""
-    return f"{sign}{whole}:{minutes:02}" if minutes else f"{sign}{whole}"
+    return f"{sign}{hour}:{minutes:02}" if minutes else f"{sign}{hour}"

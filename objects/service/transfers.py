@@ -168,9 +168,9 @@ def _attempt(
             ids = transfers.store(table, [each.row for each in checked])
             if rules is not None:
                 stored = [each.obj for each in checked if each.obj.object_id in ids]
-                others = [each.obj for each in checked if each.obj.object_id not in ids]
+                skipped = [each.obj for each in checked if each.obj.object_id not in ids]
                 with _refusals(table):
-                    rules.after_transfer(stored, others)
+                    rules.after_transfer(stored, skipped)
             return len(ids)
     except NOT_ABOUT_THE_OBJECT:
         raise

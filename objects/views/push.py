@@ -114,10 +114,10 @@ class PushAudiencesView(ClassView):
     def get(self, call: Call) -> Answer:
         # Parse's SDK sends a query of a GET in its body.
         options = parse_find_options({**call.params, **call.body}, find_limits())
-        found = service.find(call.principal, AUDIENCE, options)
-        body: Wire = {"results": [_with_query(audience) for audience in found.objects()]}
-        if found.count is not None:
-            body["count"] = found.count
+        audiences = service.find(call.principal, AUDIENCE, options)
+        body: Wire = {"results": [_with_query(audience) for audience in audiences.objects()]}
+        if audiences.count is not None:
+            body["count"] = audiences.count
         return Answer(body)
 
     @describes(

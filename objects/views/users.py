@@ -267,8 +267,7 @@ class SessionsView(ObjectsView):
 
     def get(self, call: Call, class_name: ClassName) -> Answer:
         options = parse_find_options(call.params, find_limits())
-        found = session_search.find(call.principal, options)
-        return Answer(found_body(found))
+        return Answer(found_body(session_search.find(call.principal, options)))
 
 
 class SessionView(ObjectView):

@@ -107,7 +107,7 @@ class LiveQuerySocket(Socket):
             self.close_with(POLICY, "wrong key")
             return
         try:
-            # The SDK for Apple's systems sends an empty text where nobody has logged in.
+            # The SDK for Apple's systems sends an empty text without a login.
             client = await self._authorize(caller, message.session_token or None)
         except ServiceError as error:
             self._send_error(error.code, error.message)

@@ -40,7 +40,7 @@ class Comparison:
 
     @property
     def is_equal(self) -> bool:
-        """Whether both sides hold the same; what this side has besides is counted in ``here``."""
+        """Whether this side has all objects of the other. Further ones are counted in ``here``."""
         return not self.missing and not self.different
 
 

@@ -78,8 +78,8 @@ def _send(request: HttpRequest, installation: str, text: str) -> str:
         raise InvalidValue("The notification needs a text.")
     principal = principal_for(request.user, SEND)
     object_id = parse_object_id(installation)
-    found = wire_object(service.get(principal, INSTALLATION, object_id))
-    if not found.get("deviceToken"):
+    stored = wire_object(service.get(principal, INSTALLATION, object_id))
+    if not stored.get("deviceToken"):
         raise InvalidValue("The installation has no device token: nothing can be sent to it.")
     body: dict[str, Any] = {"where": {"objectId": object_id}, "data": {"alert": text}}
     push_id = pushes.send(principal, body, source="admin")

@@ -85,8 +85,8 @@ def _with_where(params: Mapping[str, Json]) -> Mapping[str, Json]:
             where = msgspec.json.decode(where)
         except (ValueError, RecursionError):
             raise InvalidJSON(f"{_WHERE_OF_DISTINCT}: expected JSON") from None
-    rest = {name: value for name, value in params.items() if name != _WHERE_OF_DISTINCT}
-    return {**rest, "where": where}
+    remaining = {name: value for name, value in params.items() if name != _WHERE_OF_DISTINCT}
+    return {**remaining, "where": where}
 
 
 def _distinct(name: Json) -> Path | None:

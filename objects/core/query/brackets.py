@@ -21,8 +21,8 @@ def nested(params: Mapping[str, Any]) -> Mapping[str, Any]:
         return params
     tree: dict[str, Any] = {}
     for name, value in params.items():
-        head, bracket, rest = name.partition("[")
-        steps = rest[:-1].split("][") if bracket and rest.endswith("]") and head else None
+        head, bracket, tail = name.partition("[")
+        steps = tail[:-1].split("][") if bracket and tail.endswith("]") and head else None
         if steps is None:
             _put(tree, [name], value, name)
         else:

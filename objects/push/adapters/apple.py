@@ -52,8 +52,8 @@ class AppleHeaders:
 def payload(message: Message) -> Wire:
     """Return the JSON that the device gets."""
     data = message.data
-    whole = data.get("aps")
-    aps: Wire = dict(whole) if isinstance(whole, dict) else {}
+    sent = data.get("aps")
+    aps: Wire = dict(sent) if isinstance(sent, dict) else {}
     result: Wire = {"aps": aps}
     for key, value in data.items():
         if key in _PLAIN:

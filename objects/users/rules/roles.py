@@ -45,7 +45,7 @@ class RoleRules(Rules[Change]):
         return obj
 
     def after_transfer(
-        self, stored: Sequence[TransferredObject], others: Sequence[TransferredObject]
+        self, stored: Sequence[TransferredObject], skipped: Sequence[TransferredObject]
     ) -> None:
         roles.changed()
 

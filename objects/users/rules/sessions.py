@@ -97,7 +97,7 @@ class SessionRules(Rules[SessionChange]):
         return replace(obj, fields=fields, acl={str(owner["objectId"]): entry})
 
     def after_transfer(
-        self, stored: Sequence[TransferredObject], others: Sequence[TransferredObject]
+        self, stored: Sequence[TransferredObject], skipped: Sequence[TransferredObject]
     ) -> None:
         transfers.store_tokens(
             {obj.object_id: obj.session_token for obj in stored if obj.session_token is not None}

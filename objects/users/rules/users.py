@@ -120,7 +120,7 @@ class UserRules(Rules[UserChange]):
         delivery.email_given(change.object_id, change.fields.get("email"), new=True)
         self._store_internal(change)
         if change.internal is not None:
-            return  # an import: nobody signs up
+            return  # an import starts no session
         provider = ",".join(change.identities) or None
         token = gate.enter_new(change.principal, change.object_id, provider)
         if token is not None:
@@ -197,12 +197,12 @@ class UserRules(Rules[UserChange]):
         return transfers.stored_form(obj)
 
     def after_transfer(
-        self, stored: Sequence[TransferredObject], others: Sequence[TransferredObject]
+        self, stored: Sequence[TransferredObject], skipped: Sequence[TransferredObject]
     ) -> None:
         if stored:
             transfers.store(stored)
-        if others:
-            transfers.add_missing_passwords(others)
+        if skipped:
+            transfers.add_missing_passwords(skipped)
 
     def error_for(self, constraint: str) -> ServiceError | None:
         if constraint == "objects_user_username_unique":
@@ -291,8 +291,8 @@ def _take_identities(change: UserChange) -> None:
         raise UnsupportedService
     if not isinstance(auth_data, dict) or "__op" in auth_data:
         raise InvalidJSON("authData: expected an object of providers")
-    known = {} if change.creating else rows.auth_data(change.object_id)
-    known |= {name: item.to_wire() for name, item in change.identities.items() if item is not None}
+    proofs = {} if change.creating else rows.auth_data(change.object_id)
+    proofs |= {name: item.to_wire() for name, item in change.identities.items() if item is not None}
     proven: dict[str, adapters.ProviderIdentity | None] = {}
     for provider, data in auth_data.items():
         if provider == MFA:
@@ -300,18 +300,18 @@ def _take_identities(change: UserChange) -> None:
                 change.sets_second_factor, change.second_factor = True, data
         elif data is None:
             proven[provider] = None
-        elif not _repeats(data, known.get(provider)):
+        elif not _repeats(data, proofs.get(provider)):
             proven[provider] = verified(provider, data)
     if change.creating:
         proven = {name: identity for name, identity in proven.items() if identity is not None}
     change.identities = {**change.identities, **proven}
 
 
-def _repeats(data: object, known: Json) -> bool:
+def _repeats(data: object, proof: Json) -> bool:
     """Whether this part of ``authData`` has only values that are proven or stored already."""
-    if not isinstance(data, dict) or not isinstance(known, dict) or not data:
+    if not isinstance(data, dict) or not isinstance(proof, dict) or not data:
         return False
-    return all(name in known and equal(known[name], value) for name, value in data.items())
+    return all(name in proof and equal(proof[name], value) for name, value in data.items())
 
 
 def _linked(change: UserChange) -> dict[str, Json]:

@@ -34,14 +34,14 @@ def find(principal: Principal, options: FindOptions) -> Found:
     """Return sessions as ``service.find``; ``where`` may name tokens."""
     sent: dict[str, str] = {}
     where = _by_id(options.where, sent)
-    asked = _without_tokens(options.asked, sent) if sent else options.asked
-    found = service.find(principal, SESSION, replace(options, where=where, asked=asked))
+    shown = _without_tokens(options.asked, sent) if sent else options.asked
+    results = service.find(principal, SESSION, replace(options, where=where, asked=shown))
     if principal.session_id is not None and principal.session_token is not None:
         sent[principal.session_id] = principal.session_token
     if not sent or not _shows_token(principal, options):
-        return found
-    sessions = [with_token(session, sent) for session in found.objects()]
-    return Found(sessions, found.count, found.class_name)
+        return results
+    sessions = [with_token(session, sent) for session in results.objects()]
+    return Found(sessions, results.count, results.class_name)
 
 
 def with_token(session: Wire, sent: dict[str, str]) -> Wire:
@@ -73,13 +73,13 @@ def _by_id(where: Query, sent: dict[str, str]) -> Query:
     return OneOfIds(frozenset({session_id}))
 
 
-def _without_tokens(asked: Json, sent: dict[str, str]) -> Json:
+def _without_tokens(where: Json, sent: dict[str, str]) -> Json:
     """Return the client's ``where`` as triggers see it: with the ids of the sessions instead."""
-    if isinstance(asked, list):
-        return [_without_tokens(part, sent) for part in asked]
-    if not isinstance(asked, dict):
-        return asked
-    parts = {name: _without_tokens(part, sent) for name, part in asked.items()}
+    if isinstance(where, list):
+        return [_without_tokens(part, sent) for part in where]
+    if not isinstance(where, dict):
+        return where
+    parts = {name: _without_tokens(part, sent) for name, part in where.items()}
     token = parts.pop(_TOKEN, None)
     if token is None:
         return parts
