@@ -12,7 +12,7 @@ from django.template.defaultfilters import filesizeformat
 from backend.kernel.doctor import DATABASE, Finding, check, fail, ok, warn
 from backend.kernel.principal import CLIENT
 from backend.settings.conf import service_settings
-from objects.access.policy import hidden_fields
+from objects.access.protection import hidden_fields
 from objects.changes import capture
 from objects.core.names import USER
 from objects.core.schema.inference import MAX_FIELDS

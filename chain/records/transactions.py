@@ -31,7 +31,7 @@ from chain.core.transactions.states import (
     SAFE,
     STALLED,
 )
-from objects.access.policy import Scope
+from objects.access.scope import Scope
 from objects.core.names import ObjectId, check_class_name
 from objects.core.query.tree import Everything
 from objects.definitions import registry

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from backend.kernel.errors import ServiceError
 from backend.kernel.principal import Principal
-from objects.access.policy import check_class, fields_hidden_somewhere
+from objects.access.policy import check_class
+from objects.access.protection import fields_hidden_somewhere
 from objects.core.access.class_permissions import ACTIONS, Action
 from objects.core.names import FieldName
 from objects.core.query.tree import Nothing

@@ -21,7 +21,8 @@ from functools import cached_property
 from backend.kernel.errors import OperationForbidden, ServiceError
 from backend.kernel.json_types import Json
 from backend.kernel.principal import Principal
-from objects.access.policy import fields_hidden_somewhere, hidden_fields, readable
+from objects.access.policy import readable
+from objects.access.protection import fields_hidden_somewhere, hidden_fields
 from objects.core.access.class_permissions import Action
 from objects.core.names import ObjectId
 from objects.core.query.predicate import matches

@@ -21,16 +21,14 @@ from backend.kernel.principal import Principal
 from backend.kernel.texts.shown import shown
 from objects import triggers
 from objects.access.policy import (
-    Scope,
-    always_hidden,
     check_class,
     check_missing_class,
-    hidden_fields,
-    protection_groups,
     readable,
     refused_account,
     writable,
 )
+from objects.access.protection import always_hidden, hidden_fields, protection_groups
+from objects.access.scope import Scope
 from objects.core.access.class_permissions import READ_ACTIONS, Action
 from objects.core.access.reasons import Reason
 from objects.core.names import (

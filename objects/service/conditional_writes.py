@@ -9,7 +9,8 @@ from django.db import transaction
 from backend.kernel.errors import ObjectNotFound
 from backend.kernel.json_types import Json
 from backend.kernel.principal import Principal
-from objects.access.policy import Scope, writable
+from objects.access.policy import writable
+from objects.access.scope import Scope
 from objects.core.names import ClassName, ObjectId
 from objects.service import direct_writes
 from objects.service.direct_writes import Updated

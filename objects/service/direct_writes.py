@@ -14,7 +14,8 @@ from django.db import transaction
 from backend.kernel.errors import IncorrectType, InvalidKeyName, ObjectNotFound
 from backend.kernel.json_types import Json
 from backend.kernel.principal import Principal
-from objects.access.policy import Scope, check_class, check_missing_class, writable
+from objects.access.policy import check_class, check_missing_class, writable
+from objects.access.scope import Scope
 from objects.access.write_visibility import Visibility
 from objects.core.access.acl import Acl, default_acl
 from objects.core.names import (

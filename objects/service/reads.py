@@ -12,16 +12,9 @@ from backend.kernel.memory_pool import ResultMemory
 from backend.kernel.principal import Principal
 from backend.settings.conf import service_settings
 from objects import triggers
-from objects.access.policy import (
-    Scope,
-    check_class,
-    check_missing_class,
-    check_question,
-    hidden_fields,
-    hides_by_object,
-    read_action,
-    readable,
-)
+from objects.access.policy import check_class, check_missing_class, read_action, readable
+from objects.access.protection import check_question, hidden_fields, hides_by_object
+from objects.access.scope import Scope
 from objects.core.names import CREATED_AT, ClassName, ObjectId, is_object_id
 from objects.core.pipeline.parser import Aggregation
 from objects.core.query.tree import (

@@ -27,7 +27,8 @@ from backend.kernel.json_types import Json, Wire
 from backend.kernel.principal import MASTER, Principal
 from backend.settings.conf import service_settings
 from objects import triggers
-from objects.access.policy import Scope, refused_account, writable
+from objects.access.policy import refused_account, writable
+from objects.access.scope import Scope
 from objects.access.write_visibility import Visibility
 from objects.core.access.class_permissions import Action
 from objects.core.names import (

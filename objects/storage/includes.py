@@ -15,7 +15,9 @@ from backend.kernel.json_types import Json, Wire
 from backend.kernel.memory_pool import ResultMemory
 from backend.kernel.principal import Principal
 from objects import triggers
-from objects.access.policy import Scope, hidden_fields, hides_by_object, readable
+from objects.access.policy import readable
+from objects.access.protection import hidden_fields, hides_by_object
+from objects.access.scope import Scope
 from objects.core.names import ClassName, Subject, check_class_name
 from objects.core.query.tree import FindOptions, Path, all_of
 from objects.core.values import is_pointer

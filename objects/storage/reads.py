@@ -18,7 +18,7 @@ from psycopg.errors import ProgramLimitExceeded
 from backend.kernel.errors import ObjectTooLarge, ServiceError
 from backend.kernel.json_types import Json
 from backend.kernel.memory_pool import ResultMemory
-from objects.access.policy import Scope
+from objects.access.scope import Scope
 from objects.core.indexes.shapes import served_equality
 from objects.core.names import ClassName, FieldName, ObjectId
 from objects.core.query.tree import (

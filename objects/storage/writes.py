@@ -20,7 +20,7 @@ from django.db import transaction
 from psycopg.errors import DatabaseError
 
 from backend.kernel.json_types import Json
-from objects.access.policy import Scope
+from objects.access.scope import Scope
 from objects.access.write_visibility import Visibility
 from objects.core.access.acl import Acl
 from objects.core.names import FieldName, ObjectId

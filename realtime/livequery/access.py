@@ -18,7 +18,7 @@ from backend.kernel.errors import InvalidQuery, InvalidSessionToken, OperationFo
 from backend.kernel.json_types import Wire
 from backend.kernel.principal import Principal
 from objects import triggers
-from objects.access import policy
+from objects.access import policy, protection
 from objects.core.access.class_permissions import Action
 from objects.core.names import SESSION, USER, ClassName, FieldPath
 from objects.core.query.predicate import Predicate, predicate
@@ -87,7 +87,7 @@ class Access:
         """
         if not self._hides_by_object or self._table is None:
             return self._hidden
-        hidden = policy.hidden_fields(self.principal, self._table, obj)
+        hidden = protection.hidden_fields(self.principal, self._table, obj)
         return hidden | unsent_fields(self.class_name)
 
     def redact(self, obj: Wire, stored: Wire | None = None) -> Wire:
@@ -137,7 +137,7 @@ def bind(
     if class_name == SESSION and principal.user_id is None and not principal.is_master:
         raise InvalidSessionToken("Invalid session token")
     action = policy.read_action(class_name, where)
-    policy.check_question(principal, table, where)
+    protection.check_question(principal, table, where)
     _check_watch(principal, table, watch)
     return _bind_class(principal, table, action)
 
@@ -160,7 +160,7 @@ def check_matchable(where: Query, table: ClassTable | None, place: str = "where"
 def _check_watch(principal: Principal, table: ClassTable, watch: Collection[FieldPath]) -> None:
     for path in watch:
         # That a field has changed reveals something about it.
-        policy.check_question(principal, table, Exists((path[0],), True))
+        protection.check_question(principal, table, Exists((path[0],), True))
 
 
 def _bind_class(principal: Principal, table: ClassTable, action: Action) -> Access:
@@ -174,8 +174,8 @@ def _bind_class(principal: Principal, table: ClassTable, action: Action) -> Acce
             f"Objects of {table.class_name} can't be watched: a trigger queries other objects."
         ) from None
     condition = all_of(of_class, narrowed)
-    hidden = policy.hidden_fields(principal, table) | unsent_fields(table.class_name)
-    by_object = policy.hides_by_object(principal, table)
+    hidden = protection.hidden_fields(principal, table) | unsent_fields(table.class_name)
+    by_object = protection.hides_by_object(principal, table)
     return Access(
         class_name=table.class_name,
         version=table.version,

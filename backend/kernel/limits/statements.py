@@ -1,7 +1,7 @@
 """The time that statements with a client's rights may take in PostgreSQL.
 
 The server's own ``STATEMENT_TIMEOUT`` holds for every statement of a connection. Statements that
-run with the rights of a client (``objects.access.policy.Scope``) have a shorter limit,
+run with the rights of a client (``objects.access.scope.Scope``) have a shorter limit,
 ``CLIENT_STATEMENT_TIMEOUT``, in whichever process and transaction they run. It is enforced from
 here: setting it on the connection would take a round trip whenever master key and clients alternate
 on it, and would come back with a rollback. One thread of the process watches the statements under

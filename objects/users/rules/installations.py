@@ -21,7 +21,8 @@ from backend.kernel.errors import (
     OperationForbidden,
 )
 from backend.kernel.json_types import Wire
-from objects.access.policy import Scope, writable
+from objects.access.policy import writable
+from objects.access.scope import Scope
 from objects.core.names import INSTALLATION, ObjectId
 from objects.core.query.tree import Everything
 from objects.database import locks

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from backend.kernel.errors import IncorrectType, InvalidKeyName, InvalidSessionToken
 from backend.kernel.json_types import Wire
 from backend.kernel.texts.shown import shown
-from objects.access.policy import fields_hidden_somewhere
+from objects.access.protection import fields_hidden_somewhere
 from objects.core.names import SESSION, is_object_id
 from objects.core.values import date, pointer, wire_time
 from objects.definitions import registry

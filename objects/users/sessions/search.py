@@ -12,7 +12,7 @@ from backend.kernel.errors import InvalidSessionToken
 from backend.kernel.json_types import Json, Wire
 from backend.kernel.principal import Principal
 from objects import service
-from objects.access.policy import hidden_fields
+from objects.access.protection import hidden_fields
 from objects.core.names import SESSION, FieldName
 from objects.core.query.tree import (
     AllOf,
