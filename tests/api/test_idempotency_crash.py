@@ -56,19 +56,25 @@ def kill(process: OtherProcess) -> None:
     parent.wait(30)
 
 
+def _is_broken_off_by_a_kill(sender: Sender, process: OtherProcess) -> bool:
+    """Kill the process while it waits for the row that it writes; return whether the caller sees
+    it."""
+    outcome: list[bool] = []
+    sending = threading.Thread(target=lambda: outcome.append(_broken_off(sender, process)))
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1 FROM objects_object FOR UPDATE")
+        sending.start()
+        wait_until_somebody_waits_for_us()
+        kill(process)
+    sending.join(30)
+    return outcome == [True]
+
+
 @pytest.mark.slow
 def test_killed_in_the_middle_of_the_write(sender):
     with other_process() as process:
-        outcome: list[object] = []
-        sending = threading.Thread(target=lambda: outcome.append(_broken_off(sender, process)))
-        with transaction.atomic():
-            with connection.cursor() as cursor:
-                cursor.execute("SELECT 1 FROM objects_object FOR UPDATE")
-            sending.start()
-            wait_until_somebody_waits_for_us()
-            kill(process)
-        sending.join(30)
-    assert outcome == [True]
+        assert _is_broken_off_by_a_kill(sender, process)
     reply = sender.here()
     assert reply.status == 200
     assert sender.here().json == reply.json
@@ -90,14 +96,7 @@ def test_killed_after_the_answer(sender):
 def test_where_repetitions_are_rejected_a_killed_write_may_be_sent_again(sender, settings):
     settings.SERVICE = {**settings.SERVICE, "IDEMPOTENCY_MODE": "reject"}
     with other_process(IDEMPOTENCY_MODE="reject") as process:
-        sending = threading.Thread(target=lambda: _broken_off(sender, process))
-        with transaction.atomic():
-            with connection.cursor() as cursor:
-                cursor.execute("SELECT 1 FROM objects_object FOR UPDATE")
-            sending.start()
-            wait_until_somebody_waits_for_us()
-            kill(process)
-        sending.join(30)
+        assert _is_broken_off_by_a_kill(sender, process)
     assert sender.here().status == 200
     assert sender.here().error == (400, 159)
     assert sender.score() == 1

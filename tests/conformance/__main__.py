@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -14,6 +13,7 @@ from typing import Any, Final
 
 from tests.backend.operations.service import Service
 from tests.conformance.score import Score, table
+from tests.npm import NpmFailed, node_with_packages
 
 FOLDER: Final = Path(__file__).resolve().parent
 _ADAPTERS: Final = "tests.conformance.sign_in_adapters"
@@ -97,14 +97,11 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _installed_modules() -> Path:
-    programs = {name: shutil.which(name) for name in ("node", "npm")}
-    if None in programs.values():
-        sys.exit("The suites need Node.js 20 or later, with npm.")
-    modules = FOLDER / "node_modules"
-    if not (modules / ".package-lock.json").exists():
-        command = [str(programs["npm"]), "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
-        subprocess.run(command, cwd=FOLDER, check=True)
-    return modules
+    try:
+        node_with_packages(FOLDER, "--ignore-scripts")
+    except NpmFailed as error:
+        sys.exit(f"The suites: {error}")
+    return FOLDER / "node_modules"
 
 
 def _run(suite: str, options: argparse.Namespace, modules: Path) -> list[dict[str, Any]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import time
 import urllib.request
@@ -16,6 +15,7 @@ import pytest
 
 from tests.callers import emptied, fresh_registry
 from tests.chromium import CHROMIUM
+from tests.npm import NodeMissing, NpmFailed, node_with_packages
 from tests.other_process import OtherProcess, other_process
 from tests.ports import free_port
 
@@ -36,25 +36,13 @@ def dashboard_program() -> list[str]:
     """The command that starts Parse Dashboard, installed as the lock file says."""
     if CHROMIUM is None:
         pytest.skip("there is no Chromium here: Parse Dashboard needs a browser")
-    programs = {name: shutil.which(name) for name in ("node", "npm")}
-    missing = [name for name, program in programs.items() if program is None]
-    if missing:
-        pytest.skip(f"{' and '.join(missing)} not found: Parse Dashboard needs Node.js 20 or later")
-    lock = FOLDER / "package-lock.json"
-    # npm's own record of what it has installed; it is written last.
-    installed = FOLDER / "node_modules" / ".package-lock.json"
-    if not installed.exists() or installed.stat().st_mtime < lock.stat().st_mtime:
-        done = subprocess.run(
-            [str(programs["npm"]), "ci", "--ignore-scripts", "--no-audit", "--no-fund"],
-            cwd=FOLDER,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode:
-            pytest.fail(f"npm ci failed in {FOLDER.name}:\n{done.stderr}", pytrace=False)
-        installed.touch()
-    return [str(programs["node"]), "node_modules/parse-dashboard/bin/parse-dashboard"]
+    try:
+        node = node_with_packages(FOLDER, "--ignore-scripts")
+    except NodeMissing as error:
+        pytest.skip(f"Parse Dashboard: {error}")
+    except NpmFailed as error:
+        pytest.fail(str(error), pytrace=False)
+    return [node, "node_modules/parse-dashboard/bin/parse-dashboard"]
 
 
 @pytest.fixture(scope="module")

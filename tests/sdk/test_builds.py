@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -15,7 +13,7 @@ from playwright.sync_api import Browser
 
 from tests.chromium import NEEDS_CHROMIUM
 from tests.other_process import OtherProcess, other_process
-from tests.sdk.applications import FOLDER, KEYS
+from tests.sdk.applications import FOLDER, KEYS, outcomes_of
 from tests.sdk.realtime import Realtime
 
 pytestmark = [
@@ -68,18 +66,9 @@ def service(django_db_setup: None, django_db_blocker: Any) -> Iterator[tuple[Oth
 @pytest.mark.parametrize("build", ["node", "react-native"])
 def test_a_build_runs_in_node(build, node, service):
     web, sockets = service
-    done = subprocess.run(
-        [node, "run_build.js", build, web.url, sockets, *KEYS[:2]],
-        cwd=FOLDER,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    outcomes = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [outcome["name"] for outcome in outcomes] == CHECKS
-    assert [outcome for outcome in outcomes if outcome["error"]] == []
+    outcomes = outcomes_of(node, "run_build.js", build, web.url, sockets, *KEYS[:2])
+    assert [name for name, _ in outcomes] == CHECKS
+    assert [(name, error) for name, error in outcomes if error] == []
 
 
 @NEEDS_CHROMIUM

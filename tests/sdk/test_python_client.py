@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import subprocess
 import sys
@@ -13,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.other_process import OtherProcess, other_process
-from tests.sdk.applications import FOLDER
+from tests.sdk.applications import FOLDER, outcomes_of
 
 pytestmark = [
     pytest.mark.django_db,
@@ -36,17 +34,9 @@ def service(django_db_setup: None, django_db_blocker: Any) -> Iterator[OtherProc
 def outcomes(service: OtherProcess) -> dict[str, Any]:
     """What each check came to: an error, or None."""
     _install()
-    done = subprocess.run(
-        [sys.executable, SOURCE, "test-app", "test-rest-key", "test-master-key"],
-        env={**os.environ, "PYTHONPATH": str(MODULES), "PARSE_API_ROOT": service.url},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
-    return {line["name"]: line["error"] for line in lines}
+    keys = ("test-app", "test-rest-key", "test-master-key")
+    environment = {"PYTHONPATH": str(MODULES), "PARSE_API_ROOT": service.url}
+    return dict(outcomes_of(sys.executable, SOURCE.name, *keys, environment=environment))
 
 
 def _install() -> None:
