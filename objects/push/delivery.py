@@ -11,10 +11,10 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from random import uniform
 from time import monotonic, time
-from types import TracebackType
 from typing import Final, NamedTuple
 
 from django.db import transaction
@@ -77,7 +77,7 @@ def _send(push_id: str) -> bool:
         return False
     request = decode_request(push.request)
     is_more = True
-    with Senders() as senders:
+    with closing(Senders()) as senders:
         while is_more and monotonic() < end:
             if maintenance.state() is not None:
                 return False
@@ -116,16 +116,8 @@ class Senders:
         self._runner = asyncio.Runner()
         self._adapters: dict[str, Adapter] = {}
 
-    def __enter__(self) -> Senders:
-        self._runner.__enter__()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Close connections and the event loop."""
         try:
             for adapter in self._adapters.values():
                 self._runner.run(adapter.close())
@@ -133,7 +125,7 @@ class Senders:
             # Connections that are broken already: the outcomes are recorded.
             log.info("connections weren't closed", error=type(problem).__name__)
         finally:
-            self._runner.__exit__(kind, error, trace)
+            self._runner.close()
 
     def send(
         self, push_id: str, request: PushRequest, targets: Sequence[PushTarget]

@@ -15,12 +15,10 @@ and triggers are shown is what they change. The order is:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from django.db import transaction
-from psycopg.errors import IntegrityError
 
 from backend.kernel.errors import ObjectNotFound
 from backend.kernel.json_types import Json, Wire
@@ -51,7 +49,7 @@ from objects.service import direct_writes
 from objects.service.direct_writes import Created, Updated
 from objects.sql.tables import ClassTable
 from objects.storage import reads, writes
-from objects.storage.conflicts import refusal
+from objects.storage.conflicts import refusals
 from objects.triggers import Event, Occasion
 
 _SAVING: tuple[Event, ...] = ("before_save", "saved", "after_save")
@@ -152,7 +150,7 @@ class Create(_StagedWrite):
                 changes.names,
                 is_last=is_last,
             )
-            with _refusals(class_name):
+            with refusals(_table(class_name)):
                 rules.after_create(attempt)
             _saved(attempt, class_name, new.object_id, None)
         return Created(new.object_id, new.created_at, {**new.fields, **attempt.shown})
@@ -200,7 +198,7 @@ def _carry_out(
     """Change this object as the rules want it by now."""
     write = _write(rules, attempt, class_name, changes, creating=False)
     done = direct_writes.update(attempt.principal, class_name, object_id, write, changes.names)
-    with _refusals(class_name):
+    with refusals(_table(class_name)):
         rules.after_update(attempt)
     _saved(attempt, class_name, object_id, attempt.instead or attempt.before)
     return Updated(done.updated_at, {**done.fields, **attempt.shown})
@@ -379,17 +377,3 @@ def _locked(
             raise refused_account(principal, action, object_id)
         raise ObjectNotFound
     return record.object()
-
-
-@contextmanager
-def _refusals(class_name: ClassName) -> Iterator[None]:
-    """Turn a constraint violated by a statement of the rules into the client's error."""
-    # Found first: after the violation the transaction takes no statement that reads the class.
-    table = _table(class_name)
-    try:
-        yield
-    except IntegrityError as error:
-        refused = refusal(table, error)
-        if refused is None:
-            raise
-        raise refused from None

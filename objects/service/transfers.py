@@ -7,13 +7,11 @@ rules store what belongs to it (an account's password, a session's token).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
-from psycopg.errors import DatabaseError
 
 from backend.kernel.errors import (
     IncorrectType,
@@ -33,7 +31,7 @@ from objects.service.class_growth import grow
 from objects.service.stale_definitions import with_current_classes
 from objects.sql.tables import ClassTable
 from objects.storage import transfers
-from objects.storage.conflicts import refusal
+from objects.storage.conflicts import refusals
 from objects.storage.records import Record
 from objects.storage.transfers import TransferRow
 
@@ -169,7 +167,7 @@ def _attempt(
             if rules is not None:
                 stored = [each.obj for each in checked if each.obj.object_id in ids]
                 skipped = [each.obj for each in checked if each.obj.object_id not in ids]
-                with _refusals(table):
+                with refusals(table):
                     rules.after_transfer(stored, skipped)
             return len(ids)
     except NOT_ABOUT_THE_OBJECT:
@@ -182,15 +180,3 @@ def _attempt(
     return sum(
         _attempt(table, half, rules, refused) for half in (checked[:middle], checked[middle:])
     )
-
-
-@contextmanager
-def _refusals(table: ClassTable) -> Iterator[None]:
-    """Turn a constraint that the rules' statements violate into the error that it means."""
-    try:
-        yield
-    except DatabaseError as error:
-        refused = refusal(table, error)
-        if refused is None:
-            raise
-        raise refused from None

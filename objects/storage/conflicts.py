@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from psycopg import errors as pg
 from psycopg.errors import DatabaseError
@@ -51,6 +53,18 @@ def refusal(table: ClassTable, error: DatabaseError) -> ServiceError | None:
     if isinstance(error, pg.DataError):
         return IncorrectType("A value does not fit the column of its field.")
     return None
+
+
+@contextmanager
+def refusals(table: ClassTable) -> Iterator[None]:
+    """Raise ``refusal`` for what a statement of the class's rules violates."""
+    try:
+        yield
+    except DatabaseError as error:
+        refused = refusal(table, error)
+        if refused is None:
+            raise
+        raise refused from None
 
 
 def _unique_fields(table: ClassTable, error: pg.UniqueViolation) -> tuple[str, ...]:

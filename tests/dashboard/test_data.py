@@ -116,6 +116,8 @@ def test_protected_fields_are_saved(dashboard, served):
     dashboard.click("Security")
     dashboard.click("Protected Fields")
     dashboard.confirm("Save")
+    permissions = served.do("GET", "/schemas/Game")["classLevelPermissions"]
+    assert permissions["protectedFields"] == {"*": []}
 
 
 def test_the_access_list_of_a_row_is_edited(dashboard, served):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from backend.instance.folder import private_file
 from backend.operations.parse_import.problems import ImportFailed
 
 _VERSION = 1
@@ -42,10 +42,8 @@ class Progress:
     def save(self, path: Path) -> None:
         """Replace the file in one step."""
         fresh = path.with_name(f"{path.name}.new")
-        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        with private_file(fresh) as file:
             json.dump(asdict(self), file, indent=1)
-            file.flush()
-            os.fsync(file.fileno())
         fresh.replace(path)
 
 
