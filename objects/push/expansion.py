@@ -17,6 +17,7 @@ from django.db.models.functions import Now
 
 from backend.kernel.connections.outages import is_outage
 from backend.kernel.errors import (
+    InternalError,
     ObjectNotFound,
     ServiceError,
     ServiceUnavailable,
@@ -31,7 +32,7 @@ from objects.core.names import INSTALLATION, OBJECT_ID, FieldName, ObjectId
 from objects.core.query.parser import parse_where
 from objects.core.query.tree import FindOptions, OrderKey, Query, all_of
 from objects.database.orm import orm_queries
-from objects.push import local_times
+from objects.push import local_times, statuses
 from objects.push.adapters import setup
 from objects.push.models import Push, PushTarget
 from objects.push.payloads import locale_of, locales_of
@@ -81,23 +82,23 @@ def expand(push_id: str) -> bool:
             waiting.update(due_at=Now() + _TRY_AGAIN)
     except ServiceError as error:
         log.warning("push failed", push=push_id, reason=error.message)
-        fail(push_id, {"code": error.code, "message": error.message})
+        fail(push_id, error)
     except Exception as error:
         if is_outage(error):
             # The connection was lost: the sweep has the page read again.
             log.warning("a push waits", push=push_id, exc_info=error)
             return False
         log.exception("push failed", push=push_id)
-        fail(push_id, {"code": 1, "message": "Internal server error."})
+        fail(push_id, InternalError("Internal server error."))
     return False
 
 
-def fail(push_id: str, error: dict[str, Json]) -> None:
+def fail(push_id: str, error: ServiceError) -> None:
     """End a push whose targets can't be read."""
     with orm_queries(), transaction.atomic():
         Push.objects.filter(pk=push_id, state=Push.State.WAITING).update(
             state=Push.State.ENDED,
-            error=msgspec.json.encode(error).decode(),
+            error=statuses.encode_error(error),
             ended_at=Now(),
             is_published=False,
         )

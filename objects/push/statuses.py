@@ -29,7 +29,15 @@ CHUNK: Final = 50
 """Targets that one worker claims, sends and records at a time."""
 _PER_TYPE: Final = ("sentPerType", "failedPerType", "sentPerUTCOffset", "failedPerUTCOffset")
 
+# Rows may be published again after it: a worker that is sending records its outcomes then.
+_CANCELLED: Final = ObjectNotFound("The status of the push was deleted.")
+
 log = get_logger("push")
+
+
+def encode_error(error: ServiceError) -> str:
+    """Return the text in which the row of a push holds the error that ended it."""
+    return _text({"code": error.code, "message": error.message})
 
 
 def create(request: PushRequest, source: str) -> ObjectId:
@@ -92,7 +100,10 @@ def cancel(push: Push) -> None:
     with orm_queries():
         push.targets.filter(state=PushTarget.State.PENDING).delete()
         Push.objects.filter(pk=push.pk).update(
-            state=Push.State.ENDED, ended_at=Now(), error="cancelled", is_published=True
+            state=Push.State.ENDED,
+            ended_at=Now(),
+            error=encode_error(_CANCELLED),
+            is_published=True,
         )
     log.info("push cancelled: its status was deleted", push=push.pk)
 

@@ -290,6 +290,20 @@ def test_deleting_the_status_cancels_the_rest(recorder: Recorder) -> None:
     assert PushTarget.objects.filter(state="pending").count() == 0
 
 
+def test_a_push_that_is_cancelled_while_a_chunk_is_sent_ends(recorder: Recorder) -> None:
+    install(2)
+    push_id = push()
+    expansion.expand(push_id)
+    taken = delivery._claim(push_id)
+    assert api.delete(f"/classes/_PushStatus/{push_id}").status == 200
+    statuses.publish(push_id)
+    delivery._record(Push.objects.get(pk=push_id), taken, [SENT, SENT])
+    started: list[str] = []
+    delivery.start_due(started.append, started.append)
+    stored = Push.objects.get(pk=push_id)
+    assert (stored.state, stored.is_published, started) == ("ended", True, [])
+
+
 def test_a_changed_status_does_not_change_the_delivery(recorder: Recorder) -> None:
     install(1)
     push_id = push()
