@@ -142,10 +142,7 @@ def _state(push: Push) -> str:
 
 
 def _message(error: str) -> str:
-    try:
-        return str(msgspec.json.decode(error)["message"])
-    except (msgspec.DecodeError, TypeError, KeyError):
-        return error
+    return str(msgspec.json.decode(error)["message"]) if error else ""
 
 
 def _target(target: PushTarget) -> dict[str, Any]:
