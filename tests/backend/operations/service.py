@@ -159,14 +159,13 @@ class Service:
 
         A killed worker leaves the processes of its pool to the application for a moment.
         """
-        results = set()
         application = self.child_or_none("backend.serve")
-        children = set(application.children()) if application else set()
-        if application:
-            self._pools |= set(application.children(recursive=True)) - children
-        for process in children - self._pools:
+        children = application.children() if application else []
+        results = set()
+        for process in children:
             with contextlib.suppress(psutil.Error):
-                if process.name() == f"svc-{role}":
+                self._pools |= set(process.children(recursive=True))
+                if process not in self._pools and process.name() == f"svc-{role}":
                     results.add(process)
         return results
 
