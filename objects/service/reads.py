@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
+
 from backend.kernel.errors import InvalidQuery, MasterKeyRequired, ObjectNotFound
 from backend.kernel.json_types import Json, Wire
 from backend.kernel.limits import result_memory
@@ -154,7 +156,11 @@ def _explained(
         limit=options.limit,
         skip=options.skip,
     )
-    return {"QUERY PLAN": [plan if principal.is_master else _without_names(plan)]}
+    return _plan_as_result(plan if principal.is_master else _without_names(plan))
+
+
+def _plan_as_result(plan: Json) -> Wire:
+    return {"QUERY PLAN": [plan]}
 
 
 _PUBLIC: Final = frozenset(
@@ -267,6 +273,7 @@ def _count(principal: Principal, table: ClassTable, where: Query, scope: Scope) 
 def aggregate(principal: Principal, class_name: ClassName, aggregation: Aggregation) -> list[str]:
     """Return the results of a pipeline, or the distinct values of a field, each as JSON text.
 
+    With ``explain`` the only result is PostgreSQL's plan, in the form of Parse Server's.
     For the master key: a pipeline sees all objects and fields.
     """
     if not principal.has_master_key:
@@ -278,6 +285,9 @@ def aggregate(principal: Principal, class_name: ClassName, aggregation: Aggregat
             return []
         scope = Scope(principal)
         statement = compile_aggregation(aggregation, table, scope)
+        if aggregation.explain:
+            plan = reads.plan(table, statement, scope)
+            return [msgspec.json.encode(_plan_as_result(plan)).decode()]
         return reads.select(table, statement, scope, result_memory.of_query())
 
     return with_current_classes(aggregated)

@@ -176,7 +176,11 @@ def explain(
     skip: int = 0,
 ) -> Json:
     """Return PostgreSQL's plan of a ``find``, which isn't executed."""
-    page = _page(table, where, scope, order, limit, skip, is_prepared=False)
+    return plan(table, _page(table, where, scope, order, limit, skip, is_prepared=False), scope)
+
+
+def plan(table: ClassTable, statement: Sql, scope: Scope) -> Json:
+    """Return PostgreSQL's plan of a statement about the class, which isn't executed."""
     guard, guard_params = _guard(table, scope)
     versions = fetch(
         f"SELECT {guard} FROM objects_class c WHERE c.id = %s",
@@ -187,14 +191,14 @@ def explain(
     )
     _check_guard(table, scope, versions)
     rows = fetch(
-        f"EXPLAIN (FORMAT JSON) {page.text}",
-        page.params,
+        f"EXPLAIN (FORMAT JSON) {statement.text}",
+        statement.params,
         prepare=False,
         is_limited=scope.is_limited,
         is_read=True,
     )
-    (plan,) = msgspec.json.decode(rows[0][0]) if isinstance(rows[0][0], str) else rows[0][0]
-    return plan
+    (result,) = msgspec.json.decode(rows[0][0]) if isinstance(rows[0][0], str) else rows[0][0]
+    return result
 
 
 def _note_stopped(table: ClassTable, where: Query, order: Sequence[OrderKey], begin: float) -> None:

@@ -280,8 +280,16 @@ def upgrade_session(principal: Principal) -> Wire:
     return own_session(token, principal)
 
 
-def challenge(body: Mapping[str, Any]) -> dict[str, Json]:
-    """What providers ask the client to answer, by ``challengeData``."""
+def challenge(principal: Principal, body: Mapping[str, Any]) -> dict[str, Json]:
+    """What providers ask the client to answer, by ``challengeData``.
+
+    A user name or an address may come along, with the password: the answer is the same, but a wrong
+    password is refused, as by ``verify_password``.
+    """
+    if body.get("username") or body.get("email"):
+        if not body.get("password"):
+            raise OtherCause("You provided username or email, you need to also provide password.")
+        verify_password(principal, body)
     challenge_data = body.get("challengeData")
     if not challenge_data:
         raise OtherCause("Nothing to challenge.")
@@ -291,5 +299,7 @@ def challenge(body: Mapping[str, Any]) -> dict[str, Json]:
     for provider, data in challenge_data.items():
         if not isinstance(data, dict):
             raise InvalidJSON(f"challengeData.{provider}: expected an object")
-        answers[provider] = adapters.challenge(provider, data)
+        question = adapters.challenge(provider, data)
+        if question is not None:
+            answers[provider] = question
     return {"challengeData": answers}

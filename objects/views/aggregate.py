@@ -38,6 +38,7 @@ class AggregateView(ClassView):
             ),
             query("distinct", {"type": "string"}, "The field whose values to list."),
             parameter("where"),
+            query("explain", {"type": "boolean"}, "PostgreSQL's plan in place of the results."),
         ),
         response=answer(
             "The documents that the pipeline returns, or the distinct values.", AggregateResults

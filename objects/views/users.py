@@ -74,6 +74,14 @@ class ChallengeData(TypedDict):
     challengeData: dict[str, Any]
 
 
+class ChallengeForm(ChallengeData):
+    """A user name or an address may come along, with the password."""
+
+    username: NotRequired[str]
+    email: NotRequired[str]
+    password: NotRequired[Password]
+
+
 _ACCOUNT = answer("The user, with a session.", OWN_USER)
 _USER = answer("The user.", OWN_USER)
 _QUERY = tuple(
@@ -236,15 +244,17 @@ class ChallengeView(ServiceView):
 
     tag = "Users"
     with_session = False
+    # Undone, a wrong guess would not have been counted.
+    in_transaction = False
 
     @describes(
         "challenge",
         "What other services require before signing in",
-        request=ChallengeData,
+        request=ChallengeForm,
         response=answer("The challenge data of each service that has some.", ChallengeData),
     )
     def post(self, call: Call) -> Answer:
-        return Answer(sign_in.challenge(call.body))
+        return Answer(sign_in.challenge(call.principal, call.body))
 
 
 class UpgradeSessionView(ServiceView):

@@ -114,3 +114,15 @@ def test_advice_has_no_effect(client, games):
     ):
         reply = client.post("/classes/Game", {"_method": "GET", name: value})
         assert len(reply.json["results"]) == 4, name
+
+
+@pytest.mark.parametrize(
+    "params", [{"pipeline": [{"$group": {"_id": "$score"}}]}, {"distinct": "score"}]
+)
+def test_the_plan_of_an_aggregation_replaces_its_results(master, games, params):
+    reply = master.get("/aggregate/Game", explain=True, **params)
+    assert reply.status == 200, reply.json
+    (result,) = reply.json["results"]
+    (statement,) = result["QUERY PLAN"]
+    assert {"Node Type", "Total Cost"} <= set(statement["Plan"])
+    assert master.get("/aggregate/Game", explain="false", **params).json["results"]

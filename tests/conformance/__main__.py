@@ -78,6 +78,9 @@ def main(arguments: list[str] | None = None) -> int:
     score = Score()
     for suite in [options.suite] if options.suite else ["spec", "sdk"]:
         files = _run(suite, options, modules)
+        if options.results:
+            options.results.mkdir(parents=True, exist_ok=True)
+            (options.results / f"{suite}.json").write_text(json.dumps({"files": files}, indent=1))
         for line in table(files, score):
             print(line, flush=True)
     print(f"{score.passed} of {score.total} tests = {score.share:.2%}, least {options.least:.0%}")
@@ -90,6 +93,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("parse_sdk", type=Path, help="checkout or bare clone of Parse-SDK-JS")
     parser.add_argument("--suite", choices=("spec", "sdk"), help="run one of the two suites")
     parser.add_argument("--only", metavar="FILE,…", help="run some files")
+    parser.add_argument(
+        "--results", type=Path, metavar="FOLDER", help="store each test's result and message here"
+    )
     parser.add_argument(
         "--least", type=float, default=0.9, help="share that has to pass (default: %(default)s)"
     )

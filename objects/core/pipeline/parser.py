@@ -21,6 +21,7 @@ from objects.core.pipeline.paths import Path, parse_path
 from objects.core.pipeline.stage import Body, Stages
 from objects.core.pipeline.stages.registry import STAGES
 from objects.core.pipeline.stages.selection import in_wire_names
+from objects.core.query.options import is_explained
 from objects.core.query.parser import parse_where
 from objects.core.query.tree import Everything, Query
 
@@ -36,14 +37,15 @@ class Aggregation:
     distinct: Path | None = None
     raw_values: bool = False
     raw_field_names: bool = False
+    explain: bool = False
 
 
-_READ: Final = frozenset({"pipeline", "distinct", "where", "rawValues", "rawFieldNames"})
+_READ: Final = frozenset({"pipeline", "distinct", "where", "rawValues", "rawFieldNames", "explain"})
 _PREFERENCES: Final = frozenset(
     {"readPreference", "includeReadPreference", "subqueryReadPreference"}
 )
 _WHERE_OF_DISTINCT: Final = "$where"
-_OPTIONS: Final = _READ | _PREFERENCES | {"hint", "explain", "comment"}
+_OPTIONS: Final = _READ | _PREFERENCES | {"hint", "comment"}
 
 
 def parse_aggregation(params: Mapping[str, Json]) -> Aggregation:
@@ -70,6 +72,7 @@ def parse_aggregation(params: Mapping[str, Json]) -> Aggregation:
         _distinct(params.get("distinct")),
         _flag(params, "rawValues"),
         _flag(params, "rawFieldNames"),
+        is_explained(params),
     )
 
 

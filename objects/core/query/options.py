@@ -109,7 +109,7 @@ def parse_find_options(
         include_all=include_all,
         count=_flag("count", params.get("count")),
         redirect_key=redirect_key,
-        explain=_is_set(params.get("explain")),
+        explain=is_explained(params),
         score="$score" in _words("keys", params.get("keys")),
         asked=where,
         advice=_advice(params),
@@ -179,9 +179,9 @@ def _flag(name: str, value: Any) -> bool:
     return flag
 
 
-def _is_set(value: Any) -> bool:
-    """``explain`` is a flag, or the name of one of MongoDB's verbosities."""
-    return value not in (None, False, 0, "", "0", "false")
+def is_explained(params: Mapping[str, Any]) -> bool:
+    """Whether a plan is asked for: ``explain`` is a flag, or one of MongoDB's verbosities."""
+    return params.get("explain") not in (None, False, 0, "", "0", "false")
 
 
 def _order(value: Any) -> tuple[OrderKey, ...]:

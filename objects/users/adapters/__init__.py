@@ -6,8 +6,9 @@ for a provider that isn't configured, ``ObjectNotFound`` for an invalid proof, a
 a proof that works once (the wallet's) is used up. It may wait for the network, so call it outside
 of transactions, and once.
 
-``challenge(provider, data)`` returns what a client has to sign or answer, for providers that need
-it. A deployment adds a provider with a subclass of ``Adapter`` and a line in ``AUTH_ADAPTERS``.
+``challenge(provider, data)`` returns what a client has to sign or answer; None for providers that
+ask nothing, or that aren't configured. A deployment adds a provider with a subclass of ``Adapter``
+and a line in ``AUTH_ADAPTERS``.
 """
 
 from __future__ import annotations
@@ -36,6 +37,6 @@ def verify(provider: str, data: Mapping[str, Json]) -> ProviderIdentity:
     return adapter_for(provider).identify(data)
 
 
-def challenge(provider: str, data: Mapping[str, Json]) -> dict[str, Json]:
-    """What the provider asks the client to answer."""
-    return adapter_for(provider).challenge(data)
+def challenge(provider: str, data: Mapping[str, Json]) -> dict[str, Json] | None:
+    """What the provider asks the client to answer, if anything."""
+    return adapter_for(provider).challenge(data) if provider in providers() else None

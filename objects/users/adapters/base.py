@@ -14,7 +14,7 @@ from typing import Any
 import structlog
 from django.core.exceptions import ImproperlyConfigured
 
-from backend.kernel.errors import ObjectNotFound, OtherCause, ServiceUnavailable
+from backend.kernel.errors import ObjectNotFound, ServiceUnavailable
 from backend.kernel.json_types import Json
 from objects.users.adapters.http import Unreachable
 
@@ -53,9 +53,9 @@ class Adapter:
         """Return the identity that ``authData.NAME`` proves. Raises ``Unproven``."""
         raise NotImplementedError
 
-    def challenge(self, data: Mapping[str, Json]) -> dict[str, Json]:
-        """What a client has to answer; most providers ask nothing."""
-        raise OtherCause("Nothing to challenge.")
+    def challenge(self, data: Mapping[str, Json]) -> dict[str, Json] | None:
+        """What a client has to answer; None if nothing, as with most providers."""
+        return None
 
     def accepts_id(self, claimed: str, identity: ProviderIdentity) -> bool:
         """Whether an ``id`` that the client sent means this identity."""

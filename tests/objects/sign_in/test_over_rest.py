@@ -128,6 +128,24 @@ def test_a_challenge_for_no_address_is_a_mistake(client, our_issuer, body):
     assert client.post("/challenge", {"challengeData": body}).error == (400, 111)
 
 
+def test_services_that_ask_nothing_or_are_not_set_up_are_left_out(client, our_issuer):
+    wallet = {"address": ALICE.address, "chainId": 1}
+    body = {"challengeData": {"google": {}, "nothing": {}, "wallet": wallet}}
+    assert set(client.post("/challenge", body).json["challengeData"]) == {"wallet"}
+    reply = client.post("/challenge", {"challengeData": {"nothing": {}}})
+    assert (reply.status, reply.json) == (200, {"challengeData": {}})
+
+
+def test_a_challenge_with_a_user_name_needs_the_right_password(client, our_issuer):
+    client.post("/users", {"username": "alice", "password": PASSWORD})
+    body = {"challengeData": {"wallet": {"address": ALICE.address, "chainId": 1}}}
+    assert client.post("/challenge", {**body, "username": "alice"}).error == (400, -1)
+    wrong = client.post("/challenge", {**body, "username": "alice", "password": "wrong"})
+    assert wrong.error == (404, 101)
+    right = client.post("/challenge", {**body, "username": "alice", "password": PASSWORD})
+    assert set(right.json["challengeData"]) == {"wallet"}
+
+
 # -- The second factor ---------------------------------------------------------------------------
 
 
