@@ -1,7 +1,7 @@
 """``python -m backend.probe``: whether the process that ``PROCESS`` names is healthy.
 
 For a container's health check: exit status 0 when it is. The servers are asked over HTTP; worker
-and beat are known by the signs of life that they leave in Redis, Caddy by its port.
+and beat are known by the heartbeats that they leave in Redis, Caddy by its port.
 """
 
 from __future__ import annotations

@@ -295,7 +295,7 @@ def before_find(
     if not has(class_name, "before_find"):
         return options, None
     if object_id is not None:
-        options = replace(options, asked={"objectId": object_id})
+        options = replace(options, raw_where={"objectId": object_id})
     occasion = Occasion(
         "before_find",
         class_name,
@@ -327,7 +327,7 @@ def of_pointers(ids: Collection[str]) -> FindOptions:
     """Return the query for the objects that pointers lead to, as handlers are shown it."""
     listed: list[Json] = [*sorted(ids)]
     asked: Json = listed[0] if len(listed) == 1 else {"$in": listed}
-    return FindOptions(where=Everything(), limit=max(1, len(ids)), asked={"objectId": asked})
+    return FindOptions(where=Everything(), limit=max(1, len(ids)), raw_where={"objectId": asked})
 
 
 def including(
@@ -350,5 +350,7 @@ def narrowing(principal: Principal, class_name: Subject) -> Query:
     empty = FindOptions(where=Everything(), limit=1)
     options, objects = before_find(principal, class_name, empty)
     if objects is not None:
-        raise OperationForbidden(f"Objects of {class_name} can only be asked for by themselves.")
+        raise OperationForbidden(
+            f"{class_name} can't be named in a sub-query: a trigger supplies its objects."
+        )
     return options.where

@@ -110,7 +110,7 @@ def of_silences(client: redis.Redis) -> Iterator[Metric]:
     ``RedisError``."""
     gauge = GaugeMetricFamily(
         "svc_process_silence_seconds",
-        "Seconds since a background process gave a sign of life; none at all is missing here.",
+        "Seconds since the last heartbeat of a background process; without any it is missing here.",
         labels=("process",),
     )
     for process in _PROCESSES:

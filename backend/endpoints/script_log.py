@@ -16,7 +16,7 @@ from backend.http.renderers import Answer
 from backend.http.views import ServiceView
 from backend.kernel.errors import PushMisconfigured, ServiceUnavailable
 from backend.logs import search, store
-from backend.logs.search import LogUnavailable, Wanted
+from backend.logs.search import LogFilter, LogUnavailable
 from backend.openapi import DateTime, answer, describes, query
 from objects.core.values import wire_time
 
@@ -65,11 +65,12 @@ class ScriptLogView(ServiceView):
     )
     def get(self, call: Call) -> Answer:
         if not store.is_on():
+            # Parse Server's code, 115.
             raise PushMisconfigured("Querying logs is not supported with this adapter: LOG_KEEP=0")
         now = datetime.now(UTC)
         try:
             entries = search.between(
-                Wanted(level="error" if call.params.get("level") == "error" else ""),
+                LogFilter(level="error" if call.params.get("level") == "error" else ""),
                 _time(call.params.get("from")) or now - _PERIOD,
                 _time(call.params.get("until")) or now,
                 oldest_first=call.params.get("order") == "asc",
@@ -106,7 +107,6 @@ def _size(params: Mapping[str, Any]) -> int:
 
 def _wire(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return a record in Parse's form. Secrets were masked before it was stored."""
-    record = dict(record)
     level = str(record.get("level", "info"))
     entry: dict[str, Any] = {
         "timestamp": wire_time(_time(record.get("timestamp")) or _EPOCH),

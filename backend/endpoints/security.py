@@ -60,8 +60,7 @@ class SecurityView(ServiceView):
         "checkSecurity",
         "Check the service and its settings",
         response=answer("What the checks report.", SecurityReport),
-        description="The checks are those of the command `doctor`. A report is up to 30 seconds"
-        " old.",
+        description="The checks are those of the command `doctor`. A report may be 30 seconds old.",
     )
     def get(self, call: Call) -> Answer:
         if not service_settings.SECURITY_CHECK:
@@ -82,8 +81,15 @@ class _Reports:
         self._made_at = 0.0
 
     def latest(self) -> _Report:
-        """Return a report that is fresh. Raises ``ServiceUnavailable`` if that takes too long."""
-        if not self._running.acquire(timeout=_SECONDS):
+        """Return a fresh report, or the former one while another thread runs the checks.
+
+        The first requests wait for the first report; they raise ``ServiceUnavailable`` if that
+        takes too long.
+        """
+        former = self._report
+        if not self._running.acquire(timeout=_SECONDS if former is None else 0):
+            if former is not None:
+                return former
             raise ServiceUnavailable("The checks are running. Repeat the request later.")
         try:
             if self._report is None or monotonic() - self._made_at > _FRESH:

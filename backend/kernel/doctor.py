@@ -115,39 +115,39 @@ def run_all(*, seconds: float = inf) -> Iterator[Outcome]:
     done: set[str] = set()
     waiting = [*_checks.values()]
     while waiting:
-        ready = [each for each in waiting if all(need in done for need in each.needs)]
+        ready = [check for check in waiting if all(need in done for need in check.needs)]
         # Needs that aren't registered, or that need each other, mustn't block the others.
-        for each in ready or waiting:
-            lacking = [need for need in each.needs if need in bad]
+        for check in ready or waiting:
+            lacking = [need for need in check.needs if need in bad]
             remaining = end - monotonic()
             if lacking:
-                outcome = _skipped(each, f"{lacking[0]} failed")
+                outcome = _skipped(check, f"{lacking[0]} failed")
             elif remaining <= 0:
-                outcome = _skipped(each, "there was no time left")
+                outcome = _skipped(check, "there was no time left")
             else:
-                outcome = _run(each, min(each.seconds, remaining))
+                outcome = _run(check, min(check.seconds, remaining))
             if lacking or outcome.failed:
-                bad.add(each.name)
-            done.add(each.name)
+                bad.add(check.name)
+            done.add(check.name)
             yield outcome
-        waiting = [each for each in waiting if each.name not in done]
+        waiting = [check for check in waiting if check.name not in done]
 
 
-def _skipped(each: Check, reason: str) -> Outcome:
-    return Outcome(each.name, [Finding("skipped", f"not looked at, since {reason}")])
+def _skipped(check: Check, reason: str) -> Outcome:
+    return Outcome(check.name, [Finding("skipped", f"not looked at, since {reason}")])
 
 
-def _run(each: Check, seconds: float) -> Outcome:
-    outcome = Outcome(each.name)
+def _run(check: Check, seconds: float) -> Outcome:
+    outcome = Outcome(check.name)
     findings: list[Finding] = []
 
     def run() -> None:
         try:
-            if DATABASE in each.needs:
+            if DATABASE in check.needs:
                 with connection.cursor() as cursor:
                     limit = f"{max(1, int(seconds * 1000))}"
                     cursor.execute("SELECT set_config('statement_timeout', %s, false)", [limit])
-            findings.extend(each.run())
+            findings.extend(check.run())
         except Exception as error:
             reason = mask_text(str(error).strip().partition("\n")[0]) or "no reason given"
             findings.append(fail(f"{type(error).__name__}: {reason}", "The check itself failed."))
@@ -155,7 +155,7 @@ def _run(each: Check, seconds: float) -> Outcome:
             connections.close_all()  # this thread's
 
     begun = monotonic()
-    thread = threading.Thread(target=run, name=f"doctor {each.name}", daemon=True)
+    thread = threading.Thread(target=run, name=f"doctor {check.name}", daemon=True)
     thread.start()
     thread.join(seconds)
     outcome.findings = [*findings]

@@ -40,7 +40,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class LogFilter:
     """Which records are asked for; an empty text asks for nothing.
 
     ``level`` is the lowest one. ``path`` and ``text`` are looked for without regard to case, a
@@ -78,7 +78,7 @@ def is_place(text: str) -> bool:
 
 
 def search(
-    criteria: Wanted, *, before: str | None = None, limit: int = 100, most_read: int = MOST_READ
+    criteria: LogFilter, *, before: str | None = None, limit: int = 100, most_read: int = MOST_READ
 ) -> Page:
     """The newest records that are asked for, older than the place ``before``.
 
@@ -99,7 +99,7 @@ def search(
 
 
 def between(
-    criteria: Wanted,
+    criteria: LogFilter,
     since: datetime,
     until: datetime,
     *,

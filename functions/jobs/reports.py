@@ -120,7 +120,7 @@ class Report:
             is_held = records.beat(self._run, message)
         except Exception as error:
             # The next one tells whether the run was given up meanwhile.
-            log.warning("sign of life not written", job=self._run.job_name, error=str(error))
+            log.warning("heartbeat not written", job=self._run.job_name, error=str(error))
             with self._changed:
                 self._message = self._message or message
             return

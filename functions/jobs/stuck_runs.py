@@ -14,7 +14,7 @@ from functions.jobs.start import publish
 from functions.runtime.registry import Job, registry
 
 MISSED: Final = 4
-"""So many signs of life are missing before a worker is taken for dead."""
+"""So many heartbeats are missing before a worker is taken for dead."""
 MOST_ATTEMPTS: Final = 5
 """A job with ``restart`` that ends its worker each time is given up then."""
 _UNPUBLISHED_AFTER: Final = 15.0  # seconds

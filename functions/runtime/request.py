@@ -31,7 +31,7 @@ class Request:
         self.name = name
         self.principal = principal
         self.objects = ObjectAccess(principal)
-        """The door: ``request.objects("Project")`` as the caller, ``.objects.as_master(…)``."""
+        """``request.objects("Project")`` as the caller, ``.objects.as_master(…)``."""
         self._current: Current = current()
 
     @property

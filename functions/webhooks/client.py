@@ -28,19 +28,22 @@ from functions.webhooks.addresses import is_own, resolved
 _CHUNK_SIZE: Final = 64 * 1024
 _MAX_ADDRESSES: Final = 4  # addresses of a name that are tried
 _IDLE_TIMEOUT: Final = 4.0  # seconds; Node.js closes after five
-_MAX_IDLE: Final = 4  # connections to one place
+_MAX_IDLE: Final = 4  # connections to one origin
+_MAX_IDLE_TOTAL: Final = 32
 _Origin = tuple[str, str, int]
 
 
 @dataclass(frozen=True)
-class Answer:
+class Response:
     """The response to a request, of any status."""
 
     status: int
     body: bytes
 
 
-def post(url: str, body: bytes, headers: Mapping[str, str], seconds: float | None = None) -> Answer:
+def post(
+    url: str, body: bytes, headers: Mapping[str, str], seconds: float | None = None
+) -> Response:
     """Send a POST and return the response, in one of the process's turns for requests.
 
     ``seconds`` is its time, by default ``WEBHOOK_TIMEOUT``. Raises ``Unreachable``.
@@ -49,7 +52,9 @@ def post(url: str, body: bytes, headers: Mapping[str, str], seconds: float | Non
         return send(url, body, headers, seconds)
 
 
-def send(url: str, body: bytes, headers: Mapping[str, str], seconds: float | None = None) -> Answer:
+def send(
+    url: str, body: bytes, headers: Mapping[str, str], seconds: float | None = None
+) -> Response:
     """As ``post``, for a caller that limits the number of its requests itself."""
     limit = service_settings.WEBHOOK_TIMEOUT if seconds is None else seconds
     parts = parts_of(url)
@@ -67,7 +72,7 @@ def send(url: str, body: bytes, headers: Mapping[str, str], seconds: float | Non
         raise Unreachable("the connection failed") from None
 
 
-def _post(parts: SplitResult, body: bytes, headers: Mapping[str, str], deadline: float) -> Answer:
+def _post(parts: SplitResult, body: bytes, headers: Mapping[str, str], deadline: float) -> Response:
     origin = (parts.scheme, parts.hostname or "", parts.port or _PORTS[parts.scheme])
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     connection = _idle_connections.take(origin)
@@ -88,7 +93,7 @@ def _post(parts: SplitResult, body: bytes, headers: Mapping[str, str], deadline:
             _idle_connections.keep(origin, connection)
         else:
             connection.stream.end()
-    return Answer(response.status, received)
+    return Response(response.status, received)
 
 
 _PORTS: Final = {"https": 443, "http": 80}
@@ -99,7 +104,7 @@ def _read(response: HTTPResponse) -> bytes:
     while chunk := response.read(_CHUNK_SIZE):
         received += chunk
         if len(received) > service_settings.MAX_BODY_SIZE:
-            raise Unreachable("its answer is too large")
+            raise Unreachable("its response is too large")
     return bytes(received)
 
 
@@ -214,38 +219,49 @@ def _tls() -> ssl.SSLContext:
 
 
 class _IdleConnections:
-    """Open connections that aren't in use, by origin."""
+    """Open connections that aren't in use: some for each origin, and some altogether."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._idle: dict[_Origin, list[tuple[float, _Connection]]] = {}
+        self._idle: list[_Idle] = []  # the longest idle first
 
     def take(self, origin: _Origin) -> _Connection | None:
+        """Return a connection that can be used again, if there is one."""
         while True:
             with self._lock:
-                connections = self._idle.get(origin)
-                if not connections:
-                    self._idle.pop(origin, None)
+                found = next((idle for idle in reversed(self._idle) if idle.origin == origin), None)
+                if found is None:
                     return None
-                since, connection = connections.pop()
-            if monotonic() - since < _IDLE_TIMEOUT and connection.stream.is_quiet():
-                return connection
-            connection.stream.end()
+                self._idle.remove(found)
+            if not found.is_old() and found.connection.stream.is_quiet():
+                return found.connection
+            found.connection.stream.end()
 
     def keep(self, origin: _Origin, connection: _Connection) -> None:
-        now = monotonic()
+        """Keep a connection for later requests. End those that are too old or too many."""
         with self._lock:
-            connections = self._idle.setdefault(origin, [])
-            expired = [idle for since, idle in connections if now - since >= _IDLE_TIMEOUT]
-            connections[:] = [
-                (since, idle) for since, idle in connections if now - since < _IDLE_TIMEOUT
+            self._idle.append(_Idle(origin, connection, monotonic()))
+            same = [idle for idle in self._idle if idle.origin == origin]
+            leaving = [
+                idle
+                for place, idle in enumerate(self._idle, 1)
+                if idle.is_old()
+                or idle in same[:-_MAX_IDLE]
+                or place <= len(self._idle) - _MAX_IDLE_TOTAL
             ]
-            if len(connections) < _MAX_IDLE:
-                connections.append((now, connection))
-            else:
-                expired.append(connection)
-        for idle in expired:
-            idle.stream.end()
+            self._idle = [idle for idle in self._idle if idle not in leaving]
+        for idle in leaving:
+            idle.connection.stream.end()
+
+
+@dataclass(frozen=True, eq=False)
+class _Idle:
+    origin: _Origin
+    connection: _Connection
+    since: float
+
+    def is_old(self) -> bool:
+        return monotonic() - self.since >= _IDLE_TIMEOUT
 
 
 _idle_connections = _IdleConnections()

@@ -33,7 +33,7 @@ from backend.tasks.broker import BrokerAway
 from backend.tasks.registered import task
 from functions.webhooks import client, payload, request_time, signatures
 from functions.webhooks.models import Delivery, Hook
-from functions.webhooks.responses import BadAnswer, Refusal, check_received
+from functions.webhooks.responses import BadResponse, Refusal, check_received
 from objects.database.orm import orm_queries
 from objects.database.statements import fetch_rows
 from objects.triggers import Occasion
@@ -41,6 +41,9 @@ from objects.triggers import Occasion
 PAUSES: Final = (60, 120, 600, 1800, 3600, 7200, 14_400)
 """Seconds between attempts; the delivery is given up after ``ATTEMPTS``."""
 ATTEMPTS: Final = len(PAUSES) + 1
+_LEASES: Final = (*PAUSES, PAUSES[0])
+"""Seconds for which an attempt has its row. No pause follows the last one; it has that of the
+first."""
 _REST: Final = 30.0  # seconds until a receiver that didn't respond is called again
 _MOST_STARTED: Final = 1000
 _LEAST_TIME: Final = 0.5
@@ -49,7 +52,7 @@ although the receiver works, and its webhook would be paused."""
 
 # Their errors reach the client, as in Parse; those of afterSave are in the log there too.
 _GIVING_REFUSALS: Final = frozenset({"afterDelete", "afterLogin", "afterLogout"})
-_Post: TypeAlias = Callable[[str, bytes, Mapping[str, str]], client.Answer]
+_Post: TypeAlias = Callable[[str, bytes, Mapping[str, str]], client.Response]
 
 log = get_logger("webhooks")
 
@@ -63,7 +66,7 @@ def enqueue(hook_id: int, trigger_name: str, occasion: Occasion) -> None:
     """Insert a delivery for a webhook in the current transaction and send it after the commit."""
     body = msgspec.json.encode(payload.of_trigger(trigger_name, occasion)).decode()
     about = f"{trigger_name} of {occasion.class_name}"
-    # An error about what server code has done is none about what the client has requested.
+    # The client gets the error only if its own request caused the event, not server code.
     gives_refusal = trigger_name in _GIVING_REFUSALS and current().depth == 0
     with transaction.atomic():
         rows = fetch_rows(
@@ -181,7 +184,7 @@ def _send(taken: _Taken, post: _Post) -> None:
     except Unreachable as error:
         _pause(taken.hook_id)
         _failed(taken, str(error))
-    except BadAnswer as error:
+    except BadResponse as error:
         _failed(taken, str(error))
     else:
         _end(taken.id, Delivery.State.DELIVERED, "")
@@ -201,7 +204,7 @@ WITH due AS (
 UPDATE functions_delivery d SET
     attempts = d.attempts + (CASE WHEN due.is_paused THEN 0 ELSE 1 END),
     due_at = CASE WHEN due.is_paused THEN due.rests_until
-        ELSE now() + make_interval(secs => (ARRAY[{", ".join(map(str, (*PAUSES, PAUSES[0])))}])
+        ELSE now() + make_interval(secs => (ARRAY[{", ".join(map(str, _LEASES))}])
             [least(d.attempts + 1, {ATTEMPTS})] * %(spread)s::double precision) END
 FROM due WHERE d.id = due.id
 RETURNING d.id, d.key, d.about, d.body, d.attempts, d.hook_id, due.url,

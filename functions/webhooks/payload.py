@@ -72,7 +72,7 @@ def shown(class_name: str, wire: Mapping[str, Any]) -> Wire:
 def _query(query: FindOptions) -> Wire:
     wire: Wire = {
         **query.advice,
-        "where": query.asked or {},
+        "where": query.raw_where or {},
         "limit": query.limit,
         "skip": query.skip,
     }

@@ -14,14 +14,14 @@ import msgspec
 from backend.kernel.errors import ScriptFailed, ServiceError
 from backend.kernel.json_types import Json
 from functions.runtime.values import NO_RESULT, NoResult
-from functions.webhooks.client import Answer
+from functions.webhooks.client import Response
 
 _LONGEST_TEXT: Final = 1000  # characters
 _NOT_JSON: Final = object()
 _INTERNAL_ERROR_CODE: Final = 1  # the code of internal errors, reserved for this service
 
 
-class BadAnswer(Exception):
+class BadResponse(Exception):
     """An invalid response. The message gives the reason."""
 
 
@@ -38,33 +38,33 @@ class Refusal(Exception):
         return ServiceError(self.message, code=self.code, status=404 if self.code == 101 else 400)
 
 
-def success_of(answer: Answer) -> Json | NoResult:
-    """Return the value of a response, or ``NO_RESULT``. Raises ``BadAnswer``, ``Refusal``."""
-    response = _read(answer)
+def success_of(received: Response) -> Json | NoResult:
+    """Return the value of a response, or ``NO_RESULT``. Raises ``BadResponse``, ``Refusal``."""
+    response = _read(received)
     if response is _NOT_JSON:
-        raise BadAnswer("its answer is not JSON")
+        raise BadResponse("its response is not JSON")
     if not isinstance(response, dict) or "success" not in response:
         return NO_RESULT
     success: Json = response["success"]
     return success
 
 
-def check_received(answer: Answer) -> None:
-    """Raise ``BadAnswer`` or ``Refusal`` unless the webhook accepted a notification."""
-    _read(answer)
+def check_received(received: Response) -> None:
+    """Raise ``BadResponse`` or ``Refusal`` unless the webhook accepted a notification."""
+    _read(received)
 
 
-def _read(answer: Answer) -> Any:
+def _read(received: Response) -> Any:
     response: Any = None
-    if answer.body.strip():
+    if received.body.strip():
         try:
-            response = msgspec.json.decode(answer.body)
+            response = msgspec.json.decode(received.body)
         except (msgspec.DecodeError, RecursionError, UnicodeError):
             response = _NOT_JSON
     if isinstance(response, dict) and response.get("error"):
         raise _refusal(response["error"])
-    if not 200 <= answer.status < 300:
-        raise BadAnswer(f"it answered with status {answer.status}")
+    if not 200 <= received.status < 300:
+        raise BadResponse(f"it responded with status {received.status}")
     return response
 
 

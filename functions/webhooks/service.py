@@ -73,27 +73,27 @@ def create(principal: Principal, body: JsonObject) -> JsonObject:
     _check_may_write(principal, "create")
     if body.get("functionName"):
         name = checked_function(body["functionName"])
-        taken = HookExists(f"function name: {name} already exists")
+        conflict = HookExists(f"function name: {name} already exists")
         if name in registry.functions:
-            raise taken
+            raise conflict
         hook = Hook(function_name=name)
     elif body.get("className") and body.get("triggerName"):
         class_name, trigger_name = checked_trigger(body["className"], body["triggerName"])
-        taken = HookExists(f"class {class_name} already has trigger {trigger_name}")
+        conflict = HookExists(f"class {class_name} already has trigger {trigger_name}")
         hook = Hook(class_name=class_name, trigger_name=trigger_name)
     else:
         raise InvalidHook
 
     def insert() -> None:
-        if Hook.objects.filter(**_place(hook)).exists():
-            raise taken
+        if Hook.objects.filter(**_identifying_columns(hook)).exists():
+            raise conflict
         hook.url = checked_url(body.get("url"))
         hook.background = checked_background(body.get("background"), hook.trigger_name) or False
         try:
             with transaction.atomic():
                 hook.save(force_insert=True)
         except IntegrityError:
-            raise taken from None
+            raise conflict from None
 
     _change(None if hook.class_name is None else checked_subject(hook.class_name), insert)
     return _wire(hook)
@@ -170,7 +170,7 @@ def _change(class_name: Subject | None, change: Callable[[], object]) -> None:
         change()
 
 
-def _place(hook: Hook) -> dict[str, str | None]:
+def _identifying_columns(hook: Hook) -> dict[str, str | None]:
     names = ("function_name", "class_name", "trigger_name")
     return {name: value for name in names if (value := getattr(hook, name)) is not None}
 

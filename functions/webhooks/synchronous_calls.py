@@ -25,7 +25,7 @@ from functions.runtime.values import NO_RESULT, NoResult, decode
 from functions.webhooks import client, payload, request_time, signatures
 from functions.webhooks.models import Hook
 from functions.webhooks.names import is_hook_name
-from functions.webhooks.responses import BadAnswer, Refusal, success_of
+from functions.webhooks.responses import BadResponse, Refusal, success_of
 from objects.triggers import CONFIG, Occasion
 
 log = get_logger("webhooks")
@@ -75,7 +75,7 @@ def _call(what: str, url: str, message: Wire) -> Json | NoResult:
             return success_of(client.post(url, body, signatures.headers(key, body), seconds))
     except Refusal as refusal:
         raise refusal.error() from None
-    except (Unreachable, BadAnswer) as error:
+    except (Unreachable, BadResponse) as error:
         log.warning("webhook failed", what=what, reason=str(error))
         raise ScriptFailed(f"The webhook for the {what} failed: {error}.") from None
 

@@ -129,10 +129,10 @@ def check_question(
                 inner = registry.find(redirect_target(inner, node.query.redirect_key))
             if inner is None:
                 continue
-            told_by = node.query.where
+            inner_where = node.query.where
             if isinstance(node, Select):
-                told_by = all_of(told_by, Equals(node.key, None))
-            check_question(principal, inner, told_by, node.query.order)
+                inner_where = all_of(inner_where, Equals(node.key, None))
+            check_question(principal, inner, inner_where, node.query.order)
         elif isinstance(node, RelatedTo):
             owner = registry.find(node.class_name)
             if owner is not None:

@@ -1,4 +1,4 @@
-"""The door to the parameters of the app: who may see them, who may change them, what they may be.
+"""The parameters of the app: who may see them, who may change them, what they may be.
 
 Everybody with a client key reads those that aren't for the master key alone; the master key reads
 and changes all of them. A save changes the parameters that it names and leaves the others. Saves

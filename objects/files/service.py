@@ -1,4 +1,4 @@
-"""The door to files: everything that happens to them happens here, for a principal.
+"""Everything that happens to files, for a principal.
 
 ``upload``, ``open_file``, ``describe`` and ``delete`` check rights; their callers have only
 decoded a request. The read-only master key reads all and writes nothing. In maintenance mode
@@ -142,7 +142,7 @@ def read_notes(body: Json) -> Notes:
 
 
 def upload(
-    principal: Principal, name: str, upload: Upload, said_type: str | None, notes: Notes
+    principal: Principal, name: str, upload: Upload, declared_type: str | None, notes: Notes
 ) -> FileRecord:
     """Store what has come in as a new file.
 
@@ -154,9 +154,9 @@ def upload(
     check_name(name)
     if not upload.size:
         raise FileSaveFailed("Invalid file upload.")
-    content_type = settled_type(name, said_type, upload.head)
+    content_type = settled_type(name, declared_type, upload.head)
     record = FileRecord(
-        name=new_stored_name(with_extension(name, said_type)),
+        name=new_stored_name(with_extension(name, declared_type)),
         size=upload.size,
         content_type=content_type,
         sha256=upload.sha256,
@@ -173,7 +173,7 @@ def upload(
     return record
 
 
-def transfer(name: str, upload: Upload, said_type: str | None) -> bool:
+def transfer(name: str, upload: Upload, declared_type: str | None) -> bool:
     """Store a file of another server under the name that it has there; False if it is stored.
 
     It is public and has no owner. Raises ``InvalidFileName`` and what ``upload`` raises.
@@ -185,7 +185,7 @@ def transfer(name: str, upload: Upload, said_type: str | None) -> bool:
     record = FileRecord(
         name=name,
         size=upload.size,
-        content_type=settled_type(name, said_type, upload.head),
+        content_type=settled_type(name, declared_type, upload.head),
         sha256=upload.sha256,
     )
     with maintenance.storing():

@@ -148,7 +148,7 @@ def _read(push: Push, request: PushRequest) -> _Page:
         limit=PAGE,
         order=(OrderKey((OBJECT_ID,)),),
         keys=_FIELDS,
-        asked=request.where,
+        raw_where=request.where,
     )
     results = service.find(MASTER, INSTALLATION, options, also=_remaining(push)).objects()
     # What a trigger returns in place of the objects may have been read before.

@@ -26,7 +26,7 @@ from realtime.livequery.groups import Client, Subscription, is_too_large
 from realtime.livequery.identities import Identity, require_active
 from realtime.livequery.trigger_calls import AuthorizedQuery, client_context
 
-_MOST_MESSAGES: Final = 4
+_MAX_MESSAGES: Final = 4
 """The total length of a connection's subscriptions, in messages of the greatest length."""
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -58,22 +58,17 @@ async def _subscribe(
 ) -> None:
     class_name = query_parsing.check_class(message.query.class_name)
     _check_rate(client, client.principal(client.identity))
-    most = service_settings.LIVE_QUERY_MAX_SUBSCRIPTIONS
-    if former is None and len(client.subscriptions) >= most:
-        raise OperationForbidden(f"A connection has at most {most} subscriptions.")
-    most = _MOST_MESSAGES * service_settings.WS_MESSAGE_SIZE
+    max_subscriptions = service_settings.LIVE_QUERY_MAX_SUBSCRIPTIONS
+    if former is None and len(client.subscriptions) >= max_subscriptions:
+        raise OperationForbidden(f"A connection has at most {max_subscriptions} subscriptions.")
     size = len(text)
-    if (
-        size
-        + sum(
-            subscription.size
-            for subscription in client.subscriptions.values()
-            if subscription is not former
-        )
-        > most
-    ):
+    total = size + sum(subscription.size for subscription in client.subscriptions.values())
+    if former is not None:
+        total -= former.size
+    max_total = _MAX_MESSAGES * service_settings.WS_MESSAGE_SIZE
+    if total > max_total:
         raise OperationForbidden(
-            f"The subscriptions of a connection have at most {most} characters together."
+            f"The subscriptions of a connection have at most {max_total} characters together."
         )
     memory = memory_of(text)
     engine.memory.reserve(client.socket.address, memory, former.memory if former is not None else 0)
@@ -205,7 +200,7 @@ def _find_objects(client: Client, principal: Principal, authorized: AuthorizedQu
         where=requested.where,
         limit=service_settings.DEFAULT_LIMIT,
         keys=effective.keys,
-        asked=requested.raw_where,
+        raw_where=requested.raw_where,
     )
     with client_context(client.socket.address, client.socket.headers, principal):
         result = find(principal, effective.class_name, options, also=effective.where)

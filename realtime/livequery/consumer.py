@@ -11,6 +11,7 @@ from dataclasses import replace
 from uuid import uuid4
 
 from backend.kernel.errors import (
+    InternalError,
     InvalidSessionToken,
     RateLimited,
     ServiceError,
@@ -53,19 +54,18 @@ class LiveQuerySocket(Socket):
             self.count_junk()
             self._send_error(error.code, error.error, error.request_id, reconnect=error.reconnect)
             return
+        request_id = getattr(message, "request_id", None)
         try:
             await self._execute(message, text)
         except ServiceError as error:
-            self._send_error(error.code, error.message, getattr(message, "request_id", None))
+            self._send_error(error.code, error.message, request_id)
         except MemoryError:
             # Without a traceback, which would need more memory.
             log.error("no memory for a message")
-            self._send_error(
-                ServiceUnavailable.code, _NO_MEMORY, getattr(message, "request_id", None)
-            )
+            self._send_error(ServiceUnavailable.code, _NO_MEMORY, request_id)
         except Exception as error:
             log.error("live query failed", exc_info=error)
-            self._send_error(1, _INTERNAL_ERROR, getattr(message, "request_id", None))
+            self._send_error(InternalError.code, _INTERNAL_ERROR, request_id)
 
     async def on_close(self) -> None:
         self._engine.drop_requests(self)

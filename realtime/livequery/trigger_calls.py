@@ -116,7 +116,7 @@ def _run_before_subscribe(
 ) -> SubscriptionQuery:
     live = Live("subscribe", counts.clients, counts.subscriptions, watch=requested.watch)
     query = FindOptions(
-        where=requested.where, limit=0, keys=requested.keys, asked=requested.raw_where
+        where=requested.where, limit=0, keys=requested.keys, raw_where=requested.raw_where
     )
     occasion = Occasion("before_subscribe", requested.class_name, principal, query=query, live=live)
     triggers.run(occasion)

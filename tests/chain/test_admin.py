@@ -15,7 +15,7 @@ from playwright.sync_api import expect
 from backend.kernel.encryption import cipher
 from backend.kernel.principal import MASTER
 from backend.logs import search, store
-from backend.logs.search import Wanted
+from backend.logs.search import LogFilter
 from backend.site.staff import ADMINISTRATORS, EDITORS, VIEWERS
 from chain.models import (
     Backfill,
@@ -144,7 +144,7 @@ def test_a_halted_network_is_resumed_when_its_id_confirms_it(
     assert client.post(RESUME, {"way": "on", "confirmation": "5"}).status_code == 302
     assert Cursor.objects.get().halted is None
     store.flush()
-    (line,) = search.search(Wanted(text="staff write")).entries
+    (line,) = search.search(LogFilter(text="staff write")).entries
     fields = [line.fields[name] for name in ("staff", "action", "network", "way", "halted")]
     assert fields == ["administrators", "resume", 5, "on", f"deep {EVIL}"]
     refused = client.post(RESUME, {"way": "on", "confirmation": "5"}).text

@@ -108,7 +108,7 @@ def test_a_trigger_narrows_a_subscription_and_replaces_its_keys_and_watch():
     def narrow(request: SubscribeRequest) -> None:
         assert (request.event, request.class_name) == ("subscribe", "Doc")
         assert request.watch == ("a",)
-        assert request.options.asked == {"name": "n"}
+        assert request.options.raw_where == {"name": "n"}
         request.query.where(open=True)
         request.query.keys("name", "open").watch("open")
 

@@ -19,7 +19,7 @@ _KEPT = 300  # seconds
 
 
 def note(client: redis.Redis, which: str) -> None:
-    """Leave a sign of life."""
+    """Leave a heartbeat."""
     client.set(f"heartbeat:{which}", repr(time()), ex=_KEPT)
 
 

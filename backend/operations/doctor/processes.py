@@ -1,4 +1,4 @@
-"""Workers and beat, by their signs of life."""
+"""Workers and beat, by their heartbeats."""
 
 from __future__ import annotations
 

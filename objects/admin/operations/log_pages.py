@@ -13,7 +13,7 @@ from django.utils.dateparse import parse_datetime
 from django.views.decorators.http import require_safe
 
 from backend.logs import search, store
-from backend.logs.search import LEVELS, Entry, LogUnavailable, Page, Wanted
+from backend.logs.search import LEVELS, Entry, LogFilter, LogUnavailable, Page
 from backend.site.model_admin import page, render
 
 VIEW: Final = "backend.view_logrecord"
@@ -53,10 +53,10 @@ class Line:
 @require_safe
 def logs(request: HttpRequest) -> HttpResponseBase:
     """Show the matching records, newest first."""
-    criteria = Wanted(
+    criteria = LogFilter(
         **{
             field.name: request.GET.get(field.name, "").strip()[:_LONGEST]
-            for field in fields(Wanted)
+            for field in fields(LogFilter)
         }
     )
     before = request.GET.get("before", "")

@@ -76,7 +76,7 @@ def processes(request: HttpRequest) -> HttpResponseBase:
                 last = heartbeats.latest(client, name)
                 silences[name] = None if last is None else max(0.0, time() - last)
     except redis.RedisError:
-        complaint = "Redis, which keeps the signs of life, doesn't answer."
+        complaint = "Redis, which stores the heartbeats, doesn't answer."
     names = [*_WORKERS, *sorted(restarted.keys() - set(_WORKERS))]
     rows = [_row(name, silences.get(name), restarted.get(name)) for name in names]
     return render(

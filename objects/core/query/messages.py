@@ -8,7 +8,7 @@ from typing import Final
 _NESTED: Final = re.compile(r"\.\$(?:or|and|nor)\.|\.where(?:\.|$)")
 
 
-def known_message(text: str, place: str) -> str:
+def parse_message(text: str, place: str) -> str:
     """Return Parse Server's text of an error, to which apps compare it.
 
     The place of the fault follows where the text alone doesn't lead to it: in parts of ``$or`` and

@@ -111,7 +111,7 @@ def parse_find_options(
         redirect_key=redirect_key,
         explain=is_explained(params),
         score="$score" in _words("keys", params.get("keys")),
-        asked=where,
+        raw_where=where,
         advice=_advice(params),
     )
 

@@ -19,7 +19,7 @@ from backend.kernel.texts.shown import shown
 from objects.core import names
 from objects.core.names import FieldName
 from objects.core.query.limits import MAX_CONSTRAINTS, QuerySize
-from objects.core.query.messages import known_message
+from objects.core.query.messages import parse_message
 from objects.core.query.node import SCORE, Clause, Operand, OrderKey, Query
 from objects.core.query.operators.comparison import Equals
 from objects.core.query.operators.composition import Everything, all_of
@@ -73,7 +73,7 @@ def parse_order(order: str, *, place: str = "order") -> tuple[OrderKey, ...]:
             if any(map(_is_odd_number, path)):
                 raise InvalidKeyName(name)
         except InvalidKeyName:
-            message = known_message(f"Invalid field name: {shown(name)}.", place)
+            message = parse_message(f"Invalid field name: {shown(name)}.", place)
             raise InvalidKeyName(message) from None
         if path[0] == "ACL":
             raise InvalidQuery(f"{place}: Cannot sort by ACL.")
@@ -169,7 +169,7 @@ class _Parser:
     def value(self, path: Path, value: object, place: str) -> Json:
         if _is_object(value) and "$relativeTime" in value:
             raise InvalidJSON(
-                known_message(
+                parse_message(
                     "$relativeTime can only be used with the $lt, $lte, $gt, and $gte operators",
                     place,
                 )
@@ -184,7 +184,7 @@ class _Parser:
 
     def values(self, path: Path, operand: object, place: str, message: str) -> tuple[Json, ...]:
         if not isinstance(operand, list):
-            raise InvalidJSON(known_message(message, place))
+            raise InvalidJSON(parse_message(message, place))
         if len(operand) > MAX_LIST:
             raise InvalidQuery(f"{place}: a list has at most {MAX_LIST} values")
         return tuple(

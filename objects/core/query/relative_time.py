@@ -8,7 +8,7 @@ from typing import Final
 from backend.kernel.errors import InvalidJSON
 from backend.kernel.json_types import Json
 from backend.kernel.texts.shown import shown
-from objects.core.query.messages import known_message
+from objects.core.query.messages import parse_message
 from objects.core.values import date, normalise_date
 
 # A year and a month have a fixed length, as Parse Server counts them.
@@ -30,7 +30,7 @@ _SECONDS: Final = {
 def relative_date(text: object, now: datetime, place: str) -> Json:
     """Return the Date that a text means at a moment (UTC), or ``InvalidJSON``."""
     if not isinstance(text, str):
-        raise InvalidJSON(known_message("bad $relativeTime value, should be string", place))
+        raise InvalidJSON(parse_message("bad $relativeTime value, should be string", place))
     words = text.lower().split()
     if words == ["now"]:
         return _date(now, place)
@@ -56,7 +56,7 @@ def relative_date(text: object, now: datetime, place: str) -> Json:
 
 
 def _invalid(text: str, reason: str, place: str) -> InvalidJSON:
-    return InvalidJSON(known_message(f"bad $relativeTime ({shown(text)}) value. {reason}", place))
+    return InvalidJSON(parse_message(f"bad $relativeTime ({shown(text)}) value. {reason}", place))
 
 
 def _date(moment: datetime, place: str) -> Json:

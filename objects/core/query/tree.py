@@ -122,7 +122,7 @@ class FindOptions:
     explain: bool = False
     score: bool = False
     """Whether each object gets the rank of a text search as its ``score``."""
-    asked: Json = field(default=None, compare=False, repr=False)
+    raw_where: Json = field(default=None, compare=False, repr=False)
     """The client's own ``where``, as it was sent; for reporting it to triggers."""
     advice: Mapping[str, Json] = field(default_factory=dict, compare=False, repr=False)
     """Parameters without an effect here (``readPreference``, …), for reporting them too."""

@@ -3,7 +3,7 @@ says whose a session is, how it began or how long it lasts (docs/users.md)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from backend.kernel.errors import IncorrectType, InvalidKeyName, InvalidSessionToken
@@ -52,7 +52,11 @@ class SessionRules(Rules[SessionChange]):
             and fields.get("user") == pointer("_User", principal.user_id)
         ):
             del fields["user"]  # SDKs send back what they have read
-        allowed = _BY_MASTER_KEY if is_master else ("installationId",) if change.creating else ()
+        allowed: Collection[str] = ()
+        if is_master:
+            allowed = _BY_MASTER_KEY
+        elif change.creating:
+            allowed = ("installationId",)
         for name in fields:
             # ``user.objectId`` is a part of ``user``.
             if name.partition(".")[0] in _FIXED and name not in allowed:

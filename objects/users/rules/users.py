@@ -79,7 +79,8 @@ class UserRules(Rules[UserChange]):
 
     def prepare(self, change: UserChange) -> None:
         fields = change.fields
-        # Answers about the caller contain it, so SDKs may send it back. Stored, it would be public.
+        # Responses to the user contain the token, so SDKs may send it back. Stored, it would be
+        # public.
         for name in [name for name in fields if name.partition(".")[0] == "sessionToken"]:
             del fields[name]
         _take_identities(change)
@@ -146,7 +147,7 @@ class UserRules(Rules[UserChange]):
         if "email" in fields and fields["email"] != before.get("email"):
             change.is_new_email = True
             if before.get("emailVerified") or service_settings.VERIFY_EMAIL:
-                # The master key may know better.
+                # The master key may set ``emailVerified`` itself.
                 fields.setdefault("emailVerified", False)
 
     def after_update(self, change: UserChange) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from backend.kernel.errors import InvalidSessionToken
-from backend.kernel.json_types import Json, Wire
+from backend.kernel.json_types import Wire
 from backend.kernel.principal import Principal
 from objects import service
 from objects.access.protection import hidden_fields
@@ -34,8 +34,7 @@ def find(principal: Principal, options: FindOptions) -> Found:
     """Return sessions as ``service.find``; ``where`` may name tokens."""
     sent: dict[str, str] = {}
     where = _by_id(options.where, sent)
-    shown = _without_tokens(options.asked, sent) if sent else options.asked
-    results = service.find(principal, SESSION, replace(options, where=where, asked=shown))
+    results = service.find(principal, SESSION, replace(options, where=where))
     if principal.session_id is not None and principal.session_token is not None:
         sent[principal.session_id] = principal.session_token
     if not sent or not _shows_token(principal, options):
@@ -71,20 +70,6 @@ def _by_id(where: Query, sent: dict[str, str]) -> Query:
         return Nothing()
     sent[session_id] = where.value
     return OneOfIds(frozenset({session_id}))
-
-
-def _without_tokens(where: Json, sent: dict[str, str]) -> Json:
-    """Return the client's ``where`` as triggers see it: with the ids of the sessions instead."""
-    if isinstance(where, list):
-        return [_without_tokens(part, sent) for part in where]
-    if not isinstance(where, dict):
-        return where
-    parts = {name: _without_tokens(part, sent) for name, part in where.items()}
-    token = parts.pop(_TOKEN, None)
-    if token is None:
-        return parts
-    ids: list[Json] = [session_id for session_id, value in sent.items() if value == token]
-    return {"$and": [parts, {"objectId": {"$in": ids}}]}
 
 
 def _shows_token(principal: Principal, options: FindOptions) -> bool:

@@ -104,7 +104,7 @@ def receive_form(request: HttpRequest, upload: Upload) -> tuple[str, Any]:
         raise FileSaveFailed("Invalid file upload. The form has too much beside its file.")
     field = fields.get("fileData")
     notes = parsers.decode_json(field, "fileData") if field else None
-    return fields.get("_ContentType") or part.said_type, notes
+    return fields.get("_ContentType") or part.declared_type, notes
 
 
 class _Part(FileUploadHandler):
@@ -116,14 +116,14 @@ class _Part(FileUploadHandler):
         super().__init__()
         self._upload = upload
         self._files = 0
-        self.said_type = ""
+        self.declared_type = ""
 
     def new_file(self, *args: Any, **kwargs: Any) -> None:
         super().new_file(*args, **kwargs)
         self._files += 1
         if self._files > 1:
             raise FileSaveFailed("Invalid file upload. A form holds one file.")
-        self.said_type = self.content_type or ""
+        self.declared_type = self.content_type or ""
 
     def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
         self._upload.write(raw_data)

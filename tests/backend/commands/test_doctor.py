@@ -72,7 +72,7 @@ WATCHED = ("worker", "jobs", "chain", "backfill", "beat")
 
 @pytest.fixture
 def alive() -> Iterator[Any]:
-    """The workers and beat have just left a sign of life."""
+    """The workers and beat have just left a heartbeat."""
     from django.conf import settings
 
     with redis.Redis.from_url(settings.REDIS_URL) as client:

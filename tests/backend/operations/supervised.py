@@ -23,20 +23,20 @@ from backend.operations.processes.supervisor import Role, Supervisor
 
 
 def serve() -> None:
-    """Leave signs of life until SIGTERM."""
+    """Leave heartbeats until SIGTERM."""
     while True:
         liveness.leave()
         time.sleep(0.02)
 
 
 def hang() -> None:
-    """Leave one sign of life, and no other."""
+    """Leave one heartbeat, and no other."""
     liveness.leave()
     time.sleep(600)
 
 
 def wait() -> None:
-    """Leave a sign of life, and say that none is to be expected."""
+    """Leave a heartbeat, and say that none is to be expected."""
     liveness.leave()
     liveness.pause()
     time.sleep(600)

@@ -1,4 +1,4 @@
-"""Celery: the request id travels with a task, and the processes leave signs of life."""
+"""Celery: the request id travels with a task, and the processes leave heartbeats."""
 
 from __future__ import annotations
 

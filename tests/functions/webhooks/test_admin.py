@@ -23,7 +23,7 @@ def delivery(receiver: Receiver) -> Delivery:
     hook = {"className": "Game", "triggerName": "afterSave", "url": url}
     Api(MASTER).post("/hooks/triggers", hook)
     Api(MASTER).make("Game", name="chess")
-    Delivery.objects.update(state="dead", attempts=8, last_error="it answered with status 500")
+    Delivery.objects.update(state="dead", attempts=8, last_error="it responded with status 500")
     return Delivery.objects.get()
 
 
@@ -45,7 +45,7 @@ def test_staff_see_what_became_of_deliveries(delivery: Delivery) -> None:
     client = logged_in("Viewers")
     page = client.get(DELIVERIES, {"state__exact": "dead"}).content.decode()
     assert delivery.key in page
-    assert "it answered with status 500" in page
+    assert "it responded with status 500" in page
     page = client.get(f"{DELIVERIES}{delivery.pk}/change/").content.decode()
     assert "chess" in page
 

@@ -23,7 +23,7 @@ def test_a_delivery_that_was_given_up_is_sent_again(live_server: Any, receiver: 
     Api(MASTER).post("/hooks/functions", {"functionName": "greet", "url": receiver.url})
     for name in ("chess", "go"):
         Api(MASTER).make("Game", name=name)
-    Delivery.objects.update(state="dead", attempts=8, last_error="it answered with status 500")
+    Delivery.objects.update(state="dead", attempts=8, last_error="it responded with status 500")
     user = staff_user(None)
     with browser() as chromium, staff_page(chromium, live_server.url, user) as page:
         page.goto("/admin/functions/hook/")

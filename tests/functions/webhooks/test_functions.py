@@ -116,12 +116,12 @@ def test_an_error_may_have_a_code(
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        ({"raw": b"<html>"}, "its answer is not JSON"),
-        ({"raw": b"[" * 100_000}, "its answer is not JSON"),
-        ({"raw": b"\xff\xfe"}, "its answer is not JSON"),
-        ({"raw": b"", "status": 500}, "it answered with status 500"),
-        ({"body": {"success": 1}, "status": 500}, "it answered with status 500"),
-        ({"body": {"success": 1}, "status": 302}, "it answered with status 302"),
+        ({"raw": b"<html>"}, "its response is not JSON"),
+        ({"raw": b"[" * 100_000}, "its response is not JSON"),
+        ({"raw": b"\xff\xfe"}, "its response is not JSON"),
+        ({"raw": b"", "status": 500}, "it responded with status 500"),
+        ({"body": {"success": 1}, "status": 500}, "it responded with status 500"),
+        ({"body": {"success": 1}, "status": 302}, "it responded with status 302"),
     ],
 )
 def test_an_answer_that_is_none_is_141_and_names_the_function(
@@ -168,7 +168,7 @@ def test_an_answer_has_a_size(master: Api, receiver: Receiver, settings: Any) ->
     declare(master, receiver.on("/greet", {"success": "x" * 20_000}))
     reply = master.post("/functions/greet")
     assert reply.error == (400, 141)
-    assert reply.json["error"].endswith("its answer is too large.")
+    assert reply.json["error"].endswith("its response is too large.")
 
 
 def test_keys_prove_where_a_webhook_comes_from(

@@ -131,7 +131,7 @@ def test_it_is_given_up_in_the_end_and_kept(receiver: Receiver) -> None:
         pass_time(100_000)
     (dead,) = Delivery.objects.all()
     assert dead.state == "dead"
-    assert dead.last_error == "it answered with status 404"
+    assert dead.last_error == "it responded with status 404"
     assert len(receiver.received) == deliveries.ATTEMPTS
     receiver.on("/", {"success": 1})
     assert deliveries.redeliver([dead.id]) == 1

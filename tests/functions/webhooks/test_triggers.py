@@ -104,7 +104,9 @@ def test_a_refusal_undoes_everything(master: Api, receiver: Receiver, trigger: s
 def test_a_webhook_that_fails_refuses(master: Api, receiver: Receiver) -> None:
     declare(master, "Game", "beforeSave", receiver.on("/", {"success": {}}, status=503))
     reply = master.post("/classes/Game", {})
-    expected = "The webhook for the trigger beforeSave of Game failed: it answered with status 503."
+    expected = (
+        "The webhook for the trigger beforeSave of Game failed: it responded with status 503."
+    )
     assert reply.json == {"code": 141, "error": expected}
     assert master.get("/schemas/Game").error == (400, 103)
 

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from backend.kernel.principal import MASTER
 from backend.logs import search, store
-from backend.logs.search import Wanted
+from backend.logs.search import LogFilter
 from backend.site.staff import ADMINISTRATORS, EDITORS, VIEWERS
 from objects.app_config import service
 from objects.database import maintenance
@@ -291,12 +291,12 @@ def test_who_has_changed_what_is_logged_and_no_value(log_store_redis):
     staff.post(ADD, {"name": "pin", "hidden": "on", "kind": "text", "value.text": "s3cret"})
     change(staff, "pin", delete="1", confirm="1")
     store.flush()
-    lines = [entry.fields for entry in search.search(Wanted(text="staff write")).entries]
+    lines = [entry.fields for entry in search.search(LogFilter(text="staff write")).entries]
     assert [(entry["staff"], entry["action"], entry["parameter"]) for entry in lines] == [
         ("editors", "delete parameter", "pin"),
         ("editors", "save parameter", "pin"),
     ]
-    assert search.search(Wanted(text="s3cret")).entries == []
+    assert search.search(LogFilter(text="s3cret")).entries == []
 
 
 # -- In a browser ----------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from backend.kernel.principal import MASTER
 from backend.logs import search, store
-from backend.logs.search import Wanted
+from backend.logs.search import LogFilter
 from backend.site.staff import ADMINISTRATORS, EDITORS, VIEWERS
 from functions import (
     GeoPoint,
@@ -519,7 +519,7 @@ def test_who_has_called_what_as_whom_is_logged_and_no_parameter(who, log_store_r
     ann = sign_up("ann")
     call(logged_in(EDITORS), "who", "user", user="ann", more='{"pin": "s3cret"}')
     store.flush()
-    (line,) = search.search(Wanted(text="staff write")).entries
+    (line,) = search.search(LogFilter(text="staff write")).entries
     event = {name: line.fields[name] for name in ("staff", "action", "function", "caller")}
     assert event == {
         "staff": "editors",
@@ -527,7 +527,7 @@ def test_who_has_called_what_as_whom_is_logged_and_no_parameter(who, log_store_r
         "function": "who",
         "caller": ann.user_id,
     }
-    assert search.search(Wanted(text="s3cret")).entries == []
+    assert search.search(LogFilter(text="s3cret")).entries == []
 
 
 # -- In a browser ----------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from backend.kernel.texts.redaction import MASK
 from backend.logs import search as log_search
 from backend.logs import setup
 from backend.logs import store as log_store
-from backend.logs.search import LogUnavailable, Wanted
+from backend.logs.search import LogFilter, LogUnavailable
 from backend.logs.store import LogStore
 from objects.definitions import registry
 from tests.objects.admin.log_records import *  # noqa: F403
@@ -31,7 +31,7 @@ TOKEN = "r:0123456789abcdef0123456789abcdef"
 def search(**expected: str) -> list[dict[str, object]]:
     """What is found once this process has sent what it has."""
     log_store.flush()
-    return [entry.fields for entry in log_search.search(Wanted(**expected)).entries]
+    return [entry.fields for entry in log_search.search(LogFilter(**expected)).entries]
 
 
 def test_records_of_both_kinds_of_loggers_are_kept_newest_first(log_store_redis):
@@ -113,7 +113,7 @@ def test_paging_by_place(log_store_redis):
     observed: list[object] = []
     before = None
     while True:
-        page = log_search.search(Wanted(), before=before, limit=10)
+        page = log_search.search(LogFilter(), before=before, limit=10)
         observed += [entry.fields["n"] for entry in page.entries]
         before = page.older
         if before is None:
@@ -125,7 +125,7 @@ def test_a_search_that_finds_little_stops_and_says_where(log_store_redis):
     for number in range(30):
         setup.get_logger("test").info("event", n=number)
     log_store.flush()
-    nowhere = Wanted(text="nowhere")
+    nowhere = LogFilter(text="nowhere")
     page = log_search.search(nowhere, most_read=20)
     assert page.entries == []
     assert page.older is not None
@@ -136,7 +136,7 @@ def test_a_search_that_finds_little_stops_and_says_where(log_store_redis):
 def test_one_record_by_its_place(log_store_redis):
     setup.get_logger("test").info("event")
     log_store.flush()
-    (entry,) = log_search.search(Wanted()).entries
+    (entry,) = log_search.search(LogFilter()).entries
     assert log_search.entry(entry.place) == entry
     assert log_search.entry("1-1") is None
     for odd in ("", "x", "-", "+", "1", f"{entry.place}\n", "1-1-1", "9" * 30 + "-1"):
@@ -149,7 +149,7 @@ def test_the_store_is_capped(log_store_redis, settings):
         store.keep(b'{"event": "%d"}' % number)
     assert store.send()
     assert 300 <= log_store_redis.xlen(log_store.STREAM) < 600
-    newest = log_search.search(Wanted(), limit=1).entries[0]
+    newest = log_search.search(LogFilter(), limit=1).entries[0]
     assert newest.fields["event"] == "2999"
 
 
@@ -192,7 +192,7 @@ def test_without_redis_nothing_waits_and_what_came_meanwhile_is_kept(log_store_r
 def test_a_store_that_does_not_answer_is_said(log_store_redis, settings):
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
     with pytest.raises(LogUnavailable):
-        log_search.search(Wanted())
+        log_search.search(LogFilter())
 
 
 def run(code: str, url: str) -> None:

@@ -12,7 +12,7 @@ from django.test import Client
 from backend.kernel.principal import MASTER
 from backend.logs import search as log_search
 from backend.logs import store
-from backend.logs.search import Wanted
+from backend.logs.search import LogFilter
 from backend.site.staff import ADMINISTRATORS, EDITORS, VIEWERS
 from objects import service
 from objects.database import maintenance
@@ -297,7 +297,7 @@ def test_what_staff_do_is_logged_with_who_it_was_and_without_secrets(ann, log_st
     staff.post(action(ann, "set-password"), {"password": "a new one", "again": "a new one"})
     staff.post(action(ann, "revoke-all"))
     store.flush()
-    entries = log_search.search(Wanted(text="staff write")).entries
+    entries = log_search.search(LogFilter(text="staff write")).entries
     message = [
         (entry.fields["staff"], entry.fields["action"], entry.fields["user"]) for entry in entries
     ]
@@ -305,7 +305,7 @@ def test_what_staff_do_is_logged_with_who_it_was_and_without_secrets(ann, log_st
         ("administrators", "revoke-all", ann.user_id),
         ("administrators", "set-password", ann.user_id),
     ]
-    assert log_search.search(Wanted(text="a new one")).entries == []
+    assert log_search.search(LogFilter(text="a new one")).entries == []
 
 
 # -- Roles -----------------------------------------------------------------------------------------

@@ -56,7 +56,7 @@ def test_a_trigger_narrows_replaces_and_rejects_a_subscription(realtime, master)
     @before_subscribe("Post")
     def narrow(request: SubscribeRequest) -> None:
         counts.append((request.clients, request.subscriptions))
-        if request.options.asked == {"all": True}:
+        if request.options.raw_where == {"all": True}:
             raise ScriptFailed("Not all.", code=4712)
         request.query.where(draft=False).keys("name").watch("name")
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from backend.kernel.errors import InvalidQuery
-from objects.core.query.messages import known_message
+from objects.core.query.messages import parse_message
 from objects.core.query.node import (
     Clause,
     Matching,
@@ -145,7 +145,7 @@ def _parsed(clause: Clause, parser: Parser, expected: str) -> Iterator[Query]:
     name, value = clause.name, clause.value
     if not isinstance(value, list) or not value:
         raise InvalidQuery(
-            known_message(f"Bad {name} format - use {expected}.", f"{clause.place}.{name}")
+            parse_message(f"Bad {name} format - use {expected}.", f"{clause.place}.{name}")
         )
     for index, part in enumerate(value):
         place = f"{clause.place}.{name}.{index}"

@@ -15,7 +15,7 @@ from backend.kernel.json_types import Json
 from objects.core.query import geo_formulas
 from objects.core.query.filters import Filter
 from objects.core.query.geo_formulas import EARTH_RADIUS_KM, EARTH_RADIUS_MILES, Point, ring_of
-from objects.core.query.messages import known_message
+from objects.core.query.messages import parse_message
 from objects.core.query.node import Matching, Operand, Parser, Predicate, Query, Uses, filtered
 from objects.core.query.paths import Path
 from objects.core.values import geo_coordinates, normalise
@@ -66,11 +66,11 @@ class Near(Query):
 
     @classmethod
     def parse(cls, operand: Operand, parser: Parser) -> Query:
-        """Return the tightest of several distances."""
+        """Return the node; of several distances the smallest applies."""
         point = _geo_point(operand.value)
         if point is None:
             raise InvalidJSON(
-                known_message("bad $nearSphere value, should be GeoPoint", operand.place)
+                parse_message("bad $nearSphere value, should be GeoPoint", operand.place)
             )
         bounds = []
         for key, unit in DISTANCES.items():
@@ -124,7 +124,7 @@ class Within(Query):
                     return node.parse_shape(operand.path, value[node.shape], shape_place)
         is_within = operand.name == "$within"
         message = "malformatted $within arg" if is_within else "bad $geoWithin value"
-        raise InvalidJSON(known_message(message, place))
+        raise InvalidJSON(parse_message(message, place))
 
     @classmethod
     def parse_shape(cls, path: Path, operand: object, place: str) -> Query:
@@ -155,10 +155,10 @@ class WithinBox(Within):
     @classmethod
     def parse_shape(cls, path: Path, operand: object, place: str) -> Query:
         if not isinstance(operand, list) or len(operand) != 2:
-            raise InvalidJSON(known_message("malformatted $within arg", place))
+            raise InvalidJSON(parse_message("malformatted $within arg", place))
         southwest, northeast = _geo_point(operand[0]), _geo_point(operand[1])
         if southwest is None or northeast is None:
-            raise InvalidJSON(known_message("malformatted $within arg", place))
+            raise InvalidJSON(parse_message("malformatted $within arg", place))
         return cls(path, *_corners(southwest, northeast))
 
     def predicate(self, matching: Matching) -> Predicate:
@@ -209,7 +209,7 @@ class WithinSphere(Within):
     def parse_shape(cls, path: Path, operand: object, place: str) -> Query:
         if not isinstance(operand, list) or len(operand) != 2:
             raise InvalidJSON(
-                known_message(
+                parse_message(
                     "bad $geoWithin value; $centerSphere should be an array of"
                     " Parse.GeoPoint and distance",
                     place,
@@ -218,11 +218,11 @@ class WithinSphere(Within):
         center, radians = _geo_point(operand[0]), _distance(operand[1])
         if center is None:
             raise InvalidJSON(
-                known_message("bad $geoWithin value; $centerSphere geo point invalid", place)
+                parse_message("bad $geoWithin value; $centerSphere geo point invalid", place)
             )
         if radians is None:
             raise InvalidJSON(
-                known_message("bad $geoWithin value; $centerSphere distance invalid", place)
+                parse_message("bad $geoWithin value; $centerSphere distance invalid", place)
             )
         return cls(path, center, radians)
 
@@ -259,7 +259,7 @@ class IntersectsPoint(Query):
         point = _geo_point(value.get("$point")) if isinstance(value, dict) else None
         if point is None or not isinstance(value, dict) or len(value) != 1:
             raise InvalidJSON(
-                known_message("bad $geoIntersect value; $point should be GeoPoint", operand.place)
+                parse_message("bad $geoIntersect value; $point should be GeoPoint", operand.place)
             )
         return cls(operand.path, point)
 
@@ -293,7 +293,7 @@ def _polygon(operand: object, place: str) -> tuple[Point, ...]:
         coordinates = operand.get("coordinates")
         if not isinstance(coordinates, list) or len(coordinates) < 3:
             raise InvalidJSON(
-                known_message(
+                parse_message(
                     "bad $geoWithin value; Polygon.coordinates should contain at least 3"
                     " lon/lat pairs",
                     place,
@@ -305,7 +305,7 @@ def _polygon(operand: object, place: str) -> tuple[Point, ...]:
         return ring
     if not isinstance(operand, list):
         raise InvalidJSON(
-            known_message(
+            parse_message(
                 "bad $geoWithin value; $polygon should be Polygon object or Array of"
                 " Parse.GeoPoint's",
                 place,
@@ -313,7 +313,7 @@ def _polygon(operand: object, place: str) -> tuple[Point, ...]:
         )
     if len(operand) < 3:
         raise InvalidJSON(
-            known_message(
+            parse_message(
                 "bad $geoWithin value; $polygon should contain at least 3 GeoPoints", place
             )
         )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from backend.kernel.errors import InvalidJSON
 from backend.kernel.json_types import Json
 from objects.core.query.filters import Filter
-from objects.core.query.messages import known_message
+from objects.core.query.messages import parse_message
 from objects.core.query.node import (
     Matching,
     Operand,
@@ -115,7 +115,7 @@ class ContainsAll(Query):
     def parse(cls, operand: Operand, parser: Parser) -> Query:
         path, values, place = operand.path, operand.value, operand.place
         if not isinstance(values, list):
-            raise InvalidJSON(known_message("bad $all value", place))
+            raise InvalidJSON(parse_message("bad $all value", place))
         if any(isinstance(item, dict) and "$regex" in item for item in values):
             return ContainsAllRegex.parse(operand, parser)
         if any(_is_unknown_operator(item) for item in values):
@@ -129,7 +129,7 @@ class ContainsAll(Query):
 
     def predicate(self, matching: Matching) -> Predicate:
         keys, members, path = value_keys(self.values), matching.lookup.members, self.path
-        # null is what is missing, too.
+        # ``$all: [null]`` matches a missing field.
         of_nothing = value_keys([None])
 
         is_missing = matching.is_missing(path)

@@ -9,7 +9,7 @@ from backend.kernel.errors import InvalidQuery
 from backend.kernel.texts.shown import shown
 from objects.core import names as naming
 from objects.core.names import ClassName, FieldName, ObjectId
-from objects.core.query.messages import known_message
+from objects.core.query.messages import parse_message
 from objects.core.query.node import (
     Clause,
     Matching,
@@ -118,7 +118,7 @@ class Select(Query):
             or set(value) != {"query", "key"}
             or not isinstance(value["key"], str)
         ):
-            raise InvalidQuery(known_message(f"improper usage of {name}", place))
+            raise InvalidQuery(parse_message(f"improper usage of {name}", place))
         query = _subquery(value["query"], name, f"{place}.query", operand.depth, parser)
         key = parser.path(value["key"])
         if key[0] == "ACL":
@@ -168,7 +168,7 @@ class RelatedTo(Query):
             or not isinstance(value.get("key"), str)
             or "object" not in value
         ):
-            raise InvalidQuery(known_message("improper usage of $relatedTo", place))
+            raise InvalidQuery(parse_message("improper usage of $relatedTo", place))
         if _is_unsaved(value["object"]):
             return Nothing()
         owner = normalise(value["object"], f"{place}.object")
@@ -206,7 +206,7 @@ def _is_unsaved(owner: object) -> bool:
 
 def _subquery(operand: object, name: str, place: str, depth: int, parser: Parser) -> SubQuery:
     if not isinstance(operand, dict) or not isinstance(operand.get("className"), str):
-        raise InvalidQuery(known_message(f"improper usage of {name}", place))
+        raise InvalidQuery(parse_message(f"improper usage of {name}", place))
     for key in operand:
         if key not in _SUBQUERY_KEYS:
             raise InvalidQuery(f"improper usage of {name}: {shown(key)} ({place})")

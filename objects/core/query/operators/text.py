@@ -12,7 +12,7 @@ from backend.kernel.texts.shown import shown
 from objects.core.names import FieldName
 from objects.core.query.filters import Filter
 from objects.core.query.limits import MAX_CONSTRAINTS
-from objects.core.query.messages import known_message
+from objects.core.query.messages import parse_message
 from objects.core.query.node import (
     Clause,
     Matching,
@@ -73,12 +73,12 @@ class Matches(Query):
     ) -> Matches:
         """Return the node of a pattern and its options. Raises ``ServiceError``."""
         if not isinstance(pattern, str):
-            raise InvalidQuery(known_message("$regex value must be a string", place))
+            raise InvalidQuery(parse_message("$regex value must be a string", place))
         if not isinstance(options, str):
-            raise InvalidQuery(known_message("$options value must be a string", place))
+            raise InvalidQuery(parse_message("$options value must be a string", place))
         if not set(options) <= _REGEX_OPTIONS:
             raise InvalidQuery(
-                known_message(f"Bad $options value for query: {shown(options)}", place)
+                parse_message(f"Bad $options value for query: {shown(options)}", place)
             )
         options = "".join(sorted(set(options)))
         try:
@@ -122,7 +122,7 @@ class ContainsAllRegex(Query):
         assert isinstance(values, list)
         patterns = [item["$regex"] for item in values if _has_pattern(item)]
         if len(patterns) != len(values):
-            raise InvalidJSON(known_message("All $all values must be of regex type or none", place))
+            raise InvalidJSON(parse_message("All $all values must be of regex type or none", place))
         if len(patterns) > MAX_CONSTRAINTS:
             raise InvalidQuery(f"{place}: a list has at most {MAX_CONSTRAINTS} patterns")
         for index, item in enumerate(values):
@@ -188,22 +188,22 @@ class Text(Query):
     def _parsed(cls, path: Path | None, value: object, place: str) -> Text:
         search = value.get("$search") if isinstance(value, dict) else None
         if not isinstance(search, dict):
-            raise InvalidJSON(known_message("bad $text: $search, should be object", place))
+            raise InvalidJSON(parse_message("bad $text: $search, should be object", place))
         term = search.get("$term")
         if not isinstance(term, str) or not term:
-            raise InvalidJSON(known_message("bad $text: $term, should be string", place))
+            raise InvalidJSON(parse_message("bad $text: $term, should be string", place))
         if len(term) > MAX_TERM_LENGTH:
             raise InvalidQuery(f"{place}: $term has at most {MAX_TERM_LENGTH} characters")
         language = search.get("$language", DEFAULT_LANGUAGE)
         if not isinstance(language, str):
-            raise InvalidJSON(known_message("bad $text: $language, should be string", place))
+            raise InvalidJSON(parse_message("bad $text: $language, should be string", place))
         if configuration(language) is None:
             raise InvalidQuery(f"{place}.$search: unknown $language {shown(language)}")
         if not isinstance(search.get("$caseSensitive", False), bool):
-            raise InvalidJSON(known_message("bad $text: $caseSensitive, should be boolean", place))
+            raise InvalidJSON(parse_message("bad $text: $caseSensitive, should be boolean", place))
         if search.get("$caseSensitive"):
             raise InvalidJSON(
-                known_message(
+                parse_message(
                     "bad $text: $caseSensitive not supported, please use $regex or create a"
                     " separate lower case column.",
                     place,
@@ -212,11 +212,11 @@ class Text(Query):
         is_sensitive = search.get("$diacriticSensitive")
         if "$diacriticSensitive" in search and not isinstance(is_sensitive, bool):
             raise InvalidJSON(
-                known_message("bad $text: $diacriticSensitive, should be boolean", place)
+                parse_message("bad $text: $diacriticSensitive, should be boolean", place)
             )
         if is_sensitive is False:
             raise InvalidJSON(
-                known_message(
+                parse_message(
                     "bad $text: $diacriticSensitive - false not supported, leave it out", place
                 )
             )
