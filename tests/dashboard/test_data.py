@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import urllib.request
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -83,6 +86,64 @@ def test_a_cell_is_edited(dashboard, served, kind, typed, stored):
     assert [row.get("value") for row in _rows(served, "Cell")] == [stored]
 
 
+def test_a_boolean_is_edited(dashboard, served):
+    _new_class(served, "Cell", value={"type": "Boolean"})
+    served.do("POST", "/classes/Cell", {"value": True})
+    dashboard.open("browser/Cell")
+    dashboard.text("True").dblclick()
+    dashboard.click("False")
+    dashboard.page.keyboard.press("Enter")
+    dashboard.settle()
+    assert [row["value"] for row in _rows(served, "Cell")] == [False]
+
+
+def test_a_date_is_edited(dashboard, served):
+    _new_class(served, "Cell", value={"type": "Date"})
+    served.do("POST", "/classes/Cell", {})
+    dashboard.open("browser/Cell")
+    dashboard.edit("(undefined)", to="2026-01-02T03:04:05.000Z")
+    date = {"__type": "Date", "iso": "2026-01-02T03:04:05.000Z"}
+    assert [row["value"] for row in _rows(served, "Cell")] == [date]
+
+
+def test_a_geo_point_is_edited(dashboard, served):
+    _new_class(served, "Cell", value={"type": "GeoPoint"})
+    served.do("POST", "/classes/Cell", {})
+    dashboard.open("browser/Cell")
+    dashboard.text("(undefined)").dblclick()
+    dashboard.page.keyboard.type("12.5")
+    dashboard.page.keyboard.press("Tab")
+    dashboard.page.keyboard.type("13.5")
+    dashboard.page.keyboard.press("Enter")
+    dashboard.settle()
+    point = {"__type": "GeoPoint", "latitude": 12.5, "longitude": 13.5}
+    assert [row["value"] for row in _rows(served, "Cell")] == [point]
+
+
+def test_a_pointer_is_edited(dashboard, served):
+    _new_class(served, "Game", title={"type": "String"})
+    game = served.do("POST", "/classes/Game", {"title": "chess"})["objectId"]
+    _new_class(served, "Cell", value={"type": "Pointer", "targetClass": "Game"})
+    served.do("POST", "/classes/Cell", {})
+    dashboard.open("browser/Cell")
+    dashboard.edit("(undefined)", to=game)
+    pointer = {"__type": "Pointer", "className": "Game", "objectId": game}
+    assert [row["value"] for row in _rows(served, "Cell")] == [pointer]
+
+
+def test_a_file_is_uploaded(dashboard, served):
+    _new_class(served, "Cell", value={"type": "File"})
+    served.do("POST", "/classes/Cell", {})
+    dashboard.open("browser/Cell")
+    dashboard.text("(undefined)").dblclick()
+    content = {"name": "notes.txt", "mimeType": "text/plain", "buffer": b"hello"}
+    dashboard.page.locator("input[type=file]").set_input_files(content)
+    dashboard.settle()
+    dashboard.shows("notes.txt")
+    (file,) = [row["value"] for row in _rows(served, "Cell")]
+    assert urllib.request.urlopen(file["url"]).read() == b"hello"
+
+
 def test_rows_are_sorted_and_filtered(dashboard, served):
     _new_class(served, "Game", title={"type": "String"}, year={"type": "Number"})
     for title, year in (("chess", 600), ("go", -500), ("catan", 1995)):
@@ -141,13 +202,41 @@ def test_a_user_is_given_another_password(dashboard, served):
     dashboard.shows("1 object")
 
 
-def test_roles_and_their_members(dashboard, served):
-    acl = {"*": {"read": True}}
-    role = served.do("POST", "/roles", {"name": "Editors", "ACL": acl})["objectId"]
+def test_a_user_is_added(dashboard, served):
+    dashboard.open("browser/_User")
+    dashboard.click("Add Row")
+    # The first is the cell of ``authData``.
+    dashboard.edit("(required)", to="zoe", number=1)
+    dashboard.edit("(required)", to="a good password", number=1)
+    dashboard.confirm("Add")
+    assert served.call("GET", "/login?username=zoe&password=a+good+password")[0] == 200
+
+
+def test_a_session_is_ended(dashboard, served):
+    served.do("POST", "/users", {"username": "eve", "password": "a good password"})
+    sessions = served.do("GET", "/classes/_Session?order=-createdAt")["results"]
+    dashboard.open("browser/_Session")
+    dashboard.page.locator("input[type=checkbox]").nth(1).check()
+    dashboard.click("Edit")
+    dashboard.click("Delete this row")
+    dashboard.confirm("Delete")
+    assert served.do("GET", "/classes/_Session?order=-createdAt")["results"] == sessions[1:]
+
+
+def test_a_user_becomes_a_member_of_a_role(dashboard, served):
+    user = served.do("POST", "/users", {"username": "mia", "password": "a good password"})
+    role = served.do("POST", "/roles", {"name": "Editors", "ACL": {"*": {"read": True}}})
     dashboard.open("browser/_Role")
     dashboard.shows("Editors")
-    dashboard.open(f"browser/_Role/{role}/users")
-    dashboard.shows("_Role")
+    dashboard.open(f"browser/_Role/{role['objectId']}/users")
+    dashboard.click("Attach existing rows from _User")
+    dashboard.page.locator("input:visible, textarea:visible").last.fill(user["objectId"])
+    dashboard.confirm("Attach")
+    dashboard.shows("mia")
+    role_pointer = {"__type": "Pointer", "className": "_Role", "objectId": role["objectId"]}
+    where = json.dumps({"$relatedTo": {"object": role_pointer, "key": "users"}})
+    members = served.do("GET", f"/users?{urlencode({'where': where})}")["results"]
+    assert [member["username"] for member in members] == ["mia"]
 
 
 def test_a_class_is_exported(dashboard, served):
