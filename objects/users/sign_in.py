@@ -143,20 +143,18 @@ def sign_in_with_providers(principal: Principal, body: dict[str, Any]) -> Wire |
     if not proven:
         return None
     body["authData"] = {**data, **proven}
-    owners = {identities.user_of(name, identity.id) for name, identity in proven.items()} - {None}
+    owners = _owners(proven)
     if not owners:
         return None
     if len(owners) > 1:
         raise AccountAlreadyLinked("this auth is already used")
-    user_id = str(owners.pop())
+    user_id = owners.pop()
     if principal.user_id is not None and principal.user_id != user_id:
         raise AccountAlreadyLinked("this auth is already used")
     with transaction.atomic():
         gate.lock(user_id)
         # An identity that was removed from the account in the meantime proves nothing any more.
-        if all(
-            identities.user_of(name, identity.id) != user_id for name, identity in proven.items()
-        ):
+        if user_id not in _owners(proven):
             raise ObjectNotFound(gate.WRONG)
         if principal.user_id == user_id:
             _link(user_id, proven)
@@ -169,6 +167,12 @@ def sign_in_with_providers(principal: Principal, body: dict[str, Any]) -> Wire |
         )
         _link(user_id, proven)
         return _entered(examined, ",".join(proven))
+
+
+def _owners(proven: Mapping[str, adapters.ProviderIdentity]) -> set[str]:
+    """Return the users who have one of these identities."""
+    users = (identities.user_of(name, identity.id) for name, identity in proven.items())
+    return {user_id for user_id in users if user_id is not None}
 
 
 def _link(user_id: str, proven: Mapping[str, adapters.ProviderIdentity]) -> None:

@@ -23,6 +23,7 @@ _COMMON: Final = {
     "CLIENT_KEY": "client",
     "READ_ONLY_MASTER_KEY": "read-only-test",
     "MAINTENANCE_KEY": "testing",
+    "WEBHOOK_KEY": "hook",
     "SECRET_KEY": "secret-of-the-suites-0123456789abcdef",
     "ALLOW_CLIENT_CLASS_CREATION": "on",
     "ALLOW_ANONYMOUS_USERS": "on",

@@ -216,34 +216,47 @@ def parse_permissions(
     hidden_by_default = {group: names for group, names in default.protected_fields.items() if names}
     permissions = ClassPermissions(protected_fields=hidden_by_default)
     for key, value in json.items():
-        if key in ("readUserFields", "writeUserFields"):
-            if not isinstance(value, list):
-                raise InvalidJSON(
-                    f"'{shown_value(value)}' is not a valid value for class level permissions {key}"
-                    " - must be an array"
-                )
-            names = _user_fields(value, key, user_fields)
-            if key == "readUserFields":
+        match key:
+            case "readUserFields":
+                names = _user_fields(_array(value, key), key, user_fields)
                 permissions = replace(permissions, read_user_fields=names)
-            else:
+            case "writeUserFields":
+                names = _user_fields(_array(value, key), key, user_fields)
                 permissions = replace(permissions, write_user_fields=names)
-            continue
-        if key not in (*ACTIONS, "protectedFields", "ACL"):
-            raise InvalidJSON(f"{shown(key)} is not a valid operation for class level permissions")
-        if not isinstance(value, dict):
-            raise InvalidJSON(
-                f"'{shown_value(value)}' is not a valid value for class level permissions {key}"
-                " - must be an object"
-            )
-        if key == "protectedFields":
-            protected = _protected(value, all_fields, hidden_by_default, is_key)
-            permissions = replace(permissions, protected_fields={**hidden_by_default, **protected})
-        elif key == "ACL":
-            permissions = replace(permissions, default_acl=_default_acl(value, is_key))
-        else:
-            action: Action = key  # type: ignore[assignment]
-            rules[action] = _rule(value, action, user_fields, is_key)
+            case "protectedFields":
+                groups = _protected(_object(value, key), all_fields, hidden_by_default, is_key)
+                protected = {**hidden_by_default, **groups}
+                permissions = replace(permissions, protected_fields=protected)
+            case "ACL":
+                acl = _default_acl(_object(value, key), is_key)
+                permissions = replace(permissions, default_acl=acl)
+            case _ if key in ACTIONS:
+                action: Action = key
+                rules[action] = _rule(_object(value, key), action, user_fields, is_key)
+            case _:
+                raise InvalidJSON(
+                    f"{shown(key)} is not a valid operation for class level permissions"
+                )
     return replace(permissions, rules=rules)
+
+
+def _array(value: Json, key: str) -> list[Json]:
+    if not isinstance(value, list):
+        raise _invalid(value, key, "an array")
+    return value
+
+
+def _object(value: Json, key: str) -> dict[str, Json]:
+    if not isinstance(value, dict):
+        raise _invalid(value, key, "an object")
+    return value
+
+
+def _invalid(value: Json, key: str, expected: str) -> InvalidJSON:
+    return InvalidJSON(
+        f"'{shown_value(value)}' is not a valid value for class level permissions {key}"
+        f" - must be {expected}"
+    )
 
 
 _IsKey: TypeAlias = Callable[[str], bool]

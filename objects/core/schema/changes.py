@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, cast, get_args
 
 from backend.kernel.errors import (
@@ -119,47 +119,61 @@ def change_schema(
     type: it is then among the removed fields as well, since stored values have the old type.
     """
     fields, indexes, permissions = _sections(body)
-    added: dict[FieldName, FieldType] = {}
-    removed: list[FieldName] = []
-    replaced: set[FieldName] = set()
-    for key, wire in fields.items():
-        place = f"fields.{shown(key)}"
-        if not isinstance(wire, dict):
-            raise InvalidJSON(f"{place}: expected an object")
-        if "__op" in wire:
-            removed.append(_removed_field(schema, key, wire))
-            continue
-        name = _field_name(key)
-        fixed = _fixed_type(schema.class_name, name)
-        if fixed is not None and (creating or wire.get("type") != fixed):
-            raise InvalidSchemaOperation(f"field {name} cannot be added", code=_DEFAULT_FIELD)
-        if fixed is None:
-            added[name] = _field_type(schema, name, wire, place)
-            existing = schema.fields.get(name)
-            if existing is not None and not existing.accepts(added[name]):
-                # Made by clients with another type: removed with its values, and added again.
-                removed.append(name)
-                replaced.add(name)
+    changes = _field_changes(schema, fields, creating=creating)
+    added, removed = changes.added, changes.removed
     remaining = {name: type_ for name, type_ in schema.fields.items() if name not in removed}
     client_fields = schema.client_fields.difference(removed, added)
     after = replace(schema, fields=remaining, client_fields=client_fields)
     check_new_fields(after, {name: t for name, t in added.items() if name not in remaining})
     after = after.with_fields(added)
     after = replace(after, indexes=_changed_indexes(after, indexes, removed))
-    if permissions is None and isinstance(body, dict) and "classLevelPermissions" in body:
-        after = replace(after, permissions=new_class_permissions(schema.class_name, openness))
-    elif permissions is None:
-        after = replace(after, permissions=_permissions_without(schema, removed, replaced))
-    else:
-        parsed = parse_permissions(
+    if permissions is not None:
+        now = parse_permissions(
             permissions,
             after.user_fields,
             after.fields.keys(),
             default_permissions(schema.class_name),
             custom_ids=custom_ids,
         )
-        after = replace(after, permissions=parsed)
-    return SchemaChange(schema, after, tuple(removed))
+    elif isinstance(body, dict) and "classLevelPermissions" in body:
+        now = new_class_permissions(schema.class_name, openness)
+    else:
+        now = _permissions_without(schema, removed, changes.replaced)
+    return SchemaChange(schema, replace(after, permissions=now), tuple(removed))
+
+
+@dataclass
+class _FieldChanges:
+    """``replaced`` fields are among the added and the removed ones: clients have made them with
+    another type, so their values are removed, and the fields are added again."""
+
+    added: dict[FieldName, FieldType] = field(default_factory=dict)
+    removed: list[FieldName] = field(default_factory=list)
+    replaced: set[FieldName] = field(default_factory=set)
+
+
+def _field_changes(
+    schema: ClassSchema, fields: Mapping[str, Json], *, creating: bool
+) -> _FieldChanges:
+    changes = _FieldChanges()
+    for key, wire in fields.items():
+        place = f"fields.{shown(key)}"
+        if not isinstance(wire, dict):
+            raise InvalidJSON(f"{place}: expected an object")
+        if "__op" in wire:
+            changes.removed.append(_removed_field(schema, key, wire))
+            continue
+        name = _field_name(key)
+        fixed = _fixed_type(schema.class_name, name)
+        if fixed is not None and (creating or wire.get("type") != fixed):
+            raise InvalidSchemaOperation(f"field {name} cannot be added", code=_DEFAULT_FIELD)
+        if fixed is None:
+            type_ = changes.added[name] = _field_type(schema, name, wire, place)
+            existing = schema.fields.get(name)
+            if existing is not None and not existing.accepts(type_):
+                changes.removed.append(name)
+                changes.replaced.add(name)
+    return changes
 
 
 def _permissions_without(

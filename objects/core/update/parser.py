@@ -67,30 +67,22 @@ def parse_write(
         raise ObjectTooLarge(f"a write names at most {MAX_OPERATIONS:,} fields and keys in them")
     operations: dict[WriteKey, Operation] = {}
     acl: Acl | None = None
-    dotted = False
     times: dict[str, str] = {}
+    has_paths = False
     for key, value in body.items():
         if key == "ACL":
             acl = _parse_acl(value)
-            continue
-        if key in _TIMES:
+        elif key in _TIMES:
             moment = _parse_time(key, value, class_name)
             if moment is not None:
                 times[key] = moment
-            continue
-        name: WriteKey
-        if "." in key:
-            dotted = True
-            name = _check_path(key)
         else:
-            name = _check_name(key)
-        if parsed and name in parsed:
-            operations[name] = parsed[name]
-        elif isinstance(value, dict):
-            operations[name] = _parse_operation(key, value)
-        else:
-            operations[name] = Set(normalise(value, key, key.count(".")))
-    if dotted:
+            is_path = "." in key
+            has_paths = has_paths or is_path
+            name: WriteKey = _check_path(key) if is_path else _check_name(key)
+            operation = parsed.get(name) if parsed else None
+            operations[name] = _parse_operation(key, value) if operation is None else operation
+    if has_paths:
         _check_apart(operations)
     if times and sets_times and creating:
         return Write(operations, acl, creating, times=_times(times))
@@ -154,8 +146,8 @@ def _check_apart(paths: Iterable[str]) -> None:
                 )
 
 
-def _parse_operation(key: str, value: dict[str, Json]) -> Operation:
-    if "__op" not in value:
+def _parse_operation(key: str, value: Json) -> Operation:
+    if not isinstance(value, dict) or "__op" not in value:
         return _set(key, normalise(value, key, key.count(".")))
     name = value["__op"]
     operator = OPERATORS.get(name) if isinstance(name, str) else None
