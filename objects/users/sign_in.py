@@ -55,7 +55,7 @@ def _keys(text: str | None) -> AccountKeys:
 
 
 def _check_password(body: Mapping[str, Any]) -> Account:
-    """The user that ``username`` or ``email`` and ``password`` are right for.
+    """Return the account that the name or the address and the password belong to.
 
     A ``username`` alone may be the user's address, unless it is another user's name.
     Raises ``UsernameMissing``, ``PasswordMissing``, ``ObjectNotFound`` (wrong, or locked).
@@ -85,7 +85,7 @@ def log_in(principal: Principal, body: Mapping[str, Any]) -> Wire:
 
 
 def verify_password(principal: Principal, body: Mapping[str, Any]) -> Wire:
-    """The user whom the password is right for, without a session.
+    """Return the user whom the name or the address and the password belong to; no session starts.
 
     The conditions are those of a log-in, second factor included: the answer shows the account.
     """
@@ -221,7 +221,7 @@ def log_in_with_passkey(
 
 
 def log_in_as(principal: Principal, user_id: object) -> Wire:
-    """A session of any user, for the master key."""
+    """Start a session of any user, for the master key."""
     if not principal.has_master_key:
         raise OperationForbidden("master key is required")
     if not principal.may_write_as_master:
