@@ -47,6 +47,7 @@ function cloud(Parse) {
 
 function options() {
   const live = process.env.PEER_LIVE_CLASSES;
+  const maxLimit = Number(process.env.PEER_MAX_LIMIT);
   return {
     databaseURI: process.env.PEER_DATABASE_URL,
     appId: process.env.PEER_APP_ID,
@@ -59,6 +60,7 @@ function options() {
     // Tells the processes of one another's new classes.
     databaseOptions: { enableSchemaHooks: true },
     logLevel: 'error',
+    ...(maxLimit && { maxLimit }),
     ...(live && { liveQuery: { classNames: live.split(','), ...redis() } }),
   };
 }

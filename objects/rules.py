@@ -49,7 +49,7 @@ class Change:
         return replace(self, fields=dict(self.fields), shown=dict(self.shown))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TransferredObject:
     """An object as another server had it, with its id and its times.
 

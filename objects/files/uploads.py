@@ -82,6 +82,10 @@ class Upload:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove what has come, unless a storage has taken it over."""
         self._file.close()
         with suppress(FileNotFoundError):
             os.unlink(self._file.name)

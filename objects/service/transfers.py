@@ -124,12 +124,12 @@ def _store(class_name: ClassName, objects: Sequence[TransferredObject]) -> Trans
     grown = table.schema
     for obj in objects:
         try:
-            each, grown = _check(obj, grown, rules)
+            valid, grown = _check(obj, grown, rules)
         except ServiceError as error:
             refused[obj.object_id] = error.with_traceback(None)
         else:
             # The last of several with the same id: one statement can't store both.
-            checked[obj.object_id] = each
+            checked[obj.object_id] = valid
     if grown is not table.schema:
         table = grow(class_name, table.schema, grown)
     stored = _attempt(table, list(checked.values()), rules, refused)
@@ -163,10 +163,10 @@ def _attempt(
         return 0
     try:
         with transaction.atomic():
-            ids = transfers.store(table, [each.row for each in checked])
+            ids = transfers.store(table, [item.row for item in checked])
             if rules is not None:
-                stored = [each.obj for each in checked if each.obj.object_id in ids]
-                skipped = [each.obj for each in checked if each.obj.object_id not in ids]
+                stored = [item.obj for item in checked if item.obj.object_id in ids]
+                skipped = [item.obj for item in checked if item.obj.object_id not in ids]
                 with refusals(table):
                     rules.after_transfer(stored, skipped)
             return len(ids)

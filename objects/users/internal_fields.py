@@ -36,7 +36,11 @@ _MOST_FAILED: Final = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class InternalFields:
-    """The fields that a write sets, by name; None removes a value."""
+    """The fields that a write sets, by name.
+
+    None empties the history of passwords, resets the lockout and removes tokens. It leaves the
+    password, the time of its change and the ends of tokens as they are.
+    """
 
     values: Mapping[str, Value] = field(default_factory=dict, repr=False)
 

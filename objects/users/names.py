@@ -41,6 +41,11 @@ def account_keys(name: str) -> tuple[str, str]:
     return name_key(name), former
 
 
+def stored_key(value: object) -> str | None:
+    """Return the key under which an account with this name or address is stored, or None."""
+    return account_keys(value)[0] if isinstance(value, str) else None
+
+
 def check_username(value: object) -> str:
     """Return a user name, new or stored. Raises ``UsernameMissing`` (200)."""
     if not isinstance(value, str) or not value.strip():

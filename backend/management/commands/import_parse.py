@@ -112,26 +112,32 @@ class Command(BaseCommand):
 
     def _compare(self, source: Source) -> None:
         self.stdout.write("")
-        self.stdout.write(f"{'compared':32}{'there':>12}{'here':>12}  checksums")
+        self.stdout.write(
+            f"{'compared':32}{'there':>12}{'here':>12}  {'checksum there':16}{'checksum here':16}"
+        )
         unequal = 0
         for comparison in verification.compare(source):
-            unequal += not comparison.is_equal
+            unequal += not comparison.has_everything
             self.stdout.write(_line(comparison))
             for example in comparison.examples:
                 self.stdout.write(f"    {example}")
         if unequal:
             raise CommandError(f"{unequal} of the classes and relations differ")
-        self.stdout.write("Both sides hold the same.")
+        self.stdout.write("Everything at the source is here.")
 
 
 def _line(comparison: Comparison) -> str:
-    equal = (
-        "equal"
-        if comparison.is_equal
-        else (f"{comparison.missing:,} missing, {comparison.different:,} different")
+    checksums = "".join(
+        f"{f'{checksum:032x}'[:12] if checksum else '':16}"
+        for checksum in (comparison.checksum_there, comparison.checksum_here)
     )
-    checksum = f"{comparison.checksum_there:032x}"[:12]
-    return f"{comparison.name:32}{comparison.there:>12,}{comparison.here:>12,}  {checksum} {equal}"
+    outcome = (
+        "equal"
+        if comparison.has_everything
+        else f"{comparison.missing:,} missing, {comparison.different:,} different"
+    )
+    counts = f"{comparison.there:>12,}{comparison.here:>12,}"
+    return f"{comparison.name:32}{counts}  {checksums}{outcome}"
 
 
 def _source(text: str) -> Source:

@@ -11,6 +11,7 @@ from backend.operations.parse_import.formats.definitions import ClassDefinition
 from backend.operations.parse_import.problems import Report
 from objects.core.names import ClassName, check_class_name
 from objects.service import classes
+from objects.service.bulk import NOT_ABOUT_THE_OBJECT
 
 PEOPLE: Final = ("_User", "_Role", "_Session", "_Installation")
 """Classes of people in the order in which they are imported: sessions belong to users."""
@@ -24,18 +25,22 @@ _CLOSED: Final[Wire] = {
 def imported(definitions: list[ClassDefinition]) -> list[ClassDefinition]:
     """Return the classes to import, people first."""
     chosen = [
-        each
-        for each in definitions
-        if not each.name.startswith("_") or each.name in IMPORTED_SYSTEM_CLASSES
+        definition
+        for definition in definitions
+        if not definition.name.startswith("_") or definition.name in IMPORTED_SYSTEM_CLASSES
     ]
     ranks = {name: rank for rank, name in enumerate(PEOPLE)}
-    return sorted(chosen, key=lambda each: (ranks.get(each.name, len(PEOPLE)), each.name))
+    return sorted(
+        chosen,
+        key=lambda definition: (ranks.get(definition.name, len(PEOPLE)), definition.name),
+    )
 
 
 def define(definition: ClassDefinition, report: Report) -> ClassName | None:
     """Create the class, or add what it lacks; return its name, or None if that can't be done.
 
     Permissions that this service doesn't accept are reported, and the class is closed to clients.
+    Raises the errors in ``NOT_ABOUT_THE_OBJECT``.
     """
     try:
         class_name = check_class_name(definition.name)
@@ -49,6 +54,8 @@ def define(definition: ClassDefinition, report: Report) -> ClassName | None:
             classes.create(MASTER, class_name, {"className": class_name, "fields": fields})
         elif fields:
             classes.change(MASTER, class_name, {"className": class_name, "fields": fields})
+    except NOT_ABOUT_THE_OBJECT:
+        raise
     except ServiceError as error:
         report(definition.name, str(error))
         return None
@@ -73,13 +80,18 @@ def _set_permissions(class_name: ClassName, definition: ClassDefinition, report:
 
     try:
         change(dict(definition.permissions or {}))
+    except NOT_ABOUT_THE_OBJECT:
+        raise
     except ServiceError as error:
         report(f"{class_name}, permissions", f"{error} The class is closed to clients.")
         change(_CLOSED)
 
 
 def build_indexes(class_name: ClassName, definition: ClassDefinition, report: Report) -> int:
-    """Build the indexes that the class lacks, one after the other; return how many were built."""
+    """Build the indexes that the class lacks, one after the other; return how many were built.
+
+    Raises the errors in ``NOT_ABOUT_THE_OBJECT``.
+    """
     existing = classes.schema(MASTER, class_name).get("indexes") or {}
     assert isinstance(existing, dict)
     built = 0
@@ -89,6 +101,8 @@ def build_indexes(class_name: ClassName, definition: ClassDefinition, report: Re
         try:
             body: Wire = {"className": class_name, "indexes": {name: fields}}
             classes.change(MASTER, class_name, body)
+        except NOT_ABOUT_THE_OBJECT:
+            raise
         except ServiceError as error:
             report(f"{class_name}, index {name}", str(error))
         else:

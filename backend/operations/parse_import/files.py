@@ -6,9 +6,14 @@ The URLs in File values are ignored: clients could write any address there.
 from __future__ import annotations
 
 import ssl
+import time
 import urllib.request
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from email.message import Message
+from email.utils import parsedate_to_datetime
 from http.client import HTTPException
 from pathlib import Path
 from typing import Final, Protocol
@@ -22,21 +27,43 @@ from backend.settings.conf import service_settings
 from objects.file_urls import is_stored_name
 from objects.files import records, service
 from objects.files.uploads import CHUNK, Upload
+from objects.service.bulk import NOT_ABOUT_THE_OBJECT
 
 _AT_ONCE: Final = 4
 _TIMEOUT: Final = 60.0  # seconds for one read
-_ATTEMPTS: Final = 3
+_PAUSES: Final = (0.5, 2.0, 5.0, 15.0)
+"""Seconds before a file is fetched again whose place is unavailable."""
+LONGEST_PAUSE: Final = 60.0
+"""Seconds that a place can ask for by ``Retry-After``, at most."""
+_TEMPORARY: Final = frozenset({408, 425, 429})
+"""Statuses below 500 after which the same request may be answered later."""
 
 
 class FileMissing(Exception):
     """The file can't be had. The text says why."""
 
 
+class PlaceUnavailable(FileMissing):
+    """The file may be had later, after ``retry_after`` seconds if its place has said so."""
+
+    def __init__(self, reason: str, retry_after: float | None = None) -> None:
+        super().__init__(reason)
+        self.retry_after = retry_after
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """A file's content, and its type if that is known. Close the upload."""
+
+    upload: Upload
+    content_type: str | None
+
+
 class FileSource(Protocol):
     def fetch(self, name: str, upload: Upload) -> str | None:
         """Write the file's content into an upload and return its type, if it is known.
 
-        Raises ``FileMissing`` or ``FileTooLarge``.
+        Raises ``FileMissing``, ``PlaceUnavailable`` if it may succeed later, or ``FileTooLarge``.
         """
 
 
@@ -55,12 +82,28 @@ class Address:
             ) as response:
                 while piece := response.read(CHUNK):
                     upload.write(piece)
+                if response.length:  # http.client reads less without an error
+                    raise PlaceUnavailable("the connection ended before the file")
                 content_type: str | None = response.headers.get("Content-Type")
                 return content_type
         except HTTPError as error:
-            raise FileMissing(f"status {error.code}") from None
+            reason = f"status {error.code}"
+            if error.code in _TEMPORARY or error.code >= 500:
+                raise PlaceUnavailable(reason, _retry_after(error.headers)) from None
+            raise FileMissing(reason) from None
         except (OSError, HTTPException) as error:
-            raise FileMissing(f"{type(error).__name__}: {error}") from None
+            raise PlaceUnavailable(f"{type(error).__name__}: {error}") from None
+
+
+def _retry_after(headers: Message) -> float | None:
+    """Return the seconds in ``Retry-After``, a number or a time, or None."""
+    text = str(headers.get("Retry-After", "")).strip()
+    if text.isascii() and text.isdecimal() and len(text) <= 9:
+        return float(text)
+    try:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
 
 
 class Directory:
@@ -92,8 +135,23 @@ def names_in(values: Iterable[Json]) -> Iterator[str]:
                 yield from names_in(value.values())
 
 
-def store(names: Iterable[str], source: FileSource, report: Report) -> int:
-    """Fetch and store the files that aren't stored yet; return how many were stored."""
+def store(
+    names: Iterable[str],
+    source: FileSource,
+    report: Report,
+    sleep: Callable[[float], None] = time.sleep,
+) -> int:
+    """Fetch and store the files that aren't stored yet; return how many were stored.
+
+    Raises the errors in ``NOT_ABOUT_THE_OBJECT``.
+    """
+
+    def fetch(name: str) -> Fetched | FileMissing | FileTooLarge:
+        try:
+            return _fetched(name, source, sleep)
+        except (FileMissing, FileTooLarge) as error:
+            return error
+
     needed = []
     for name in dict.fromkeys(names):
         if not is_stored_name(name):
@@ -103,34 +161,46 @@ def store(names: Iterable[str], source: FileSource, report: Report) -> int:
     stored = 0
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         for start in range(0, len(needed), _AT_ONCE):
-            some = needed[start : start + _AT_ONCE]
-            for name, (upload, outcome) in zip(
-                some, pool.map(lambda each: _fetched(each, source), some), strict=True
-            ):
-                if upload is None:
-                    report(f"file {name}", outcome or "")
-                    continue
-                with upload:
-                    try:
-                        stored += service.transfer(name, upload, outcome)
-                    except ServiceError as error:
-                        report(f"file {name}", str(error))
+            chunk = needed[start : start + _AT_ONCE]
+            outcomes = dict(zip(chunk, pool.map(fetch, chunk), strict=True))
+            with ExitStack() as uploads:
+                for outcome in outcomes.values():
+                    if isinstance(outcome, Fetched):
+                        uploads.enter_context(outcome.upload)
+                for name, outcome in outcomes.items():
+                    if isinstance(outcome, Fetched):
+                        stored += _stored(name, outcome, report)
+                    else:
+                        report(f"file {name}", str(outcome))
     return stored
 
 
-def _fetched(name: str, source: FileSource) -> tuple[Upload | None, str | None]:
-    """Return an upload and its type, or None and why there is none."""
-    reason = ""
-    for _ in range(_ATTEMPTS):
+def _stored(name: str, fetched: Fetched, report: Report) -> bool:
+    try:
+        return service.transfer(name, fetched.upload, fetched.content_type)
+    except NOT_ABOUT_THE_OBJECT:
+        raise
+    except ServiceError as error:
+        report(f"file {name}", str(error))
+        return False
+
+
+def _fetched(name: str, source: FileSource, sleep: Callable[[float], None]) -> Fetched:
+    """Fetch a file, again after growing pauses while its place is unavailable.
+
+    Raises ``FileMissing`` or ``FileTooLarge``.
+    """
+    pauses = iter(_PAUSES)
+    while True:
         upload = Upload(service_settings.MAX_UPLOAD_SIZE)
         try:
-            return upload, source.fetch(name, upload)
-        except FileTooLarge as error:
-            upload.__exit__(None, None, None)
-            return None, str(error)
-        except FileMissing as error:
-            upload.__exit__(None, None, None)
-            reason = str(error)
-            if reason.startswith("status 4"):
-                break
-    return None, reason
+            return Fetched(upload, source.fetch(name, upload))
+        except PlaceUnavailable as error:
+            upload.close()
+            pause = next(pauses, None)
+            if pause is None:
+                raise
+            sleep(min(max(pause, error.retry_after or 0.0), LONGEST_PAUSE))
+        except BaseException:
+            upload.close()
+            raise

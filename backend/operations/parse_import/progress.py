@@ -50,18 +50,20 @@ class Progress:
 def load(path: Path, source: str) -> Progress:
     """Read the progress of an import, or begin one.
 
-    Raises ``ImportFailed`` for the progress of another source.
+    Raises ``ImportFailed`` for the progress of another source or version.
     """
     if not path.exists():
         return Progress(source)
     try:
         stored: dict[str, Any] = json.loads(path.read_text())
+        if stored["version"] != _VERSION:
+            raise ImportFailed(f"{path} was written by another version. Delete it to start again.")
         steps = {name: Step(**step) for name, step in stored["steps"].items()}
-        progress = Progress(stored["source"], steps, stored["version"])
+        progress = Progress(stored["source"], steps)
     except (OSError, ValueError, TypeError, LookupError, AttributeError) as error:
         raise ImportFailed(f"{path} isn't the progress of an import: {error}") from error
-    if progress.version != _VERSION:
-        raise ImportFailed(f"{path} was written by another version; --restart starts again")
     if progress.source != source:
-        raise ImportFailed(f"{path} belongs to an import from {progress.source}")
+        raise ImportFailed(
+            f"{path} belongs to an import from {progress.source}. Choose another file by --state."
+        )
     return progress

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from backend.kernel.errors import HookExists, ServiceError, ServiceUnavailable, UnderMaintenance
+from backend.kernel.errors import HookExists, ServiceError
 from backend.kernel.principal import MASTER
 from backend.operations.parse_import import class_definitions, files
 from backend.operations.parse_import.files import FileSource
@@ -19,6 +19,7 @@ from functions.webhooks import service as webhooks
 from objects.app_config import service as app_config
 from objects.core.names import ClassName, FieldName
 from objects.service import transfers
+from objects.service.bulk import NOT_ABOUT_THE_OBJECT
 
 Advanced = Callable[[str, int], None]
 """Called with the step and the number of things read in it, after each batch."""
@@ -50,17 +51,19 @@ class Transfer:
             self._run()
         except SourceFailed as error:
             raise ImportFailed(str(error)) from error
-        except (UnderMaintenance, ServiceUnavailable) as error:
+        except NOT_ABOUT_THE_OBJECT as error:
             raise ImportFailed(error.message) from error
 
     def _run(self) -> None:
         definitions = class_definitions.imported(self.source.classes())
+        for name in self.source.foreign():
+            self.report(name, "not a class of the Parse Server: _SCHEMA doesn't name it")
         names: dict[str, ClassName] = {}
         for definition in definitions:
             class_name = class_definitions.define(definition, self.report)
             if class_name is not None:
                 names[definition.name] = class_name
-        existing = [each for each in definitions if each.name in names]
+        existing = [definition for definition in definitions if definition.name in names]
         for definition in existing:
             self._objects(definition, names[definition.name])
         for definition in existing:
@@ -108,10 +111,16 @@ class Transfer:
             if step.is_finished:
                 return
             settings = self.source.settings()
+            for unreadable in settings.unreadable:
+                step.read += 1
+                step.refused += 1
+                self.report(unreadable.name, unreadable.reason)
             if settings.config.get("params"):
                 step.read += 1
                 try:
                     app_config.save(MASTER, settings.config)
+                except NOT_ABOUT_THE_OBJECT:
+                    raise
                 except ServiceError as error:
                     step.refused += 1
                     self.report("config", str(error))
@@ -121,6 +130,8 @@ class Transfer:
                     webhooks.create(MASTER, dict(hook))
                 except HookExists:
                     continue
+                except NOT_ABOUT_THE_OBJECT:
+                    raise
                 except ServiceError as error:
                     step.refused += 1
                     self.report(f"webhook {_hook_name(hook)}", str(error))

@@ -17,7 +17,7 @@ from objects.users.accounts import second_factor
 from objects.users.accounts.hashers import encoded_bcrypt
 from objects.users.accounts.second_factor import MFA
 from objects.users.models import Identity, Password
-from objects.users.names import account_keys, check_email, check_username
+from objects.users.names import check_email, check_username, stored_key
 
 _STORE_KEYS: Final = """
 UPDATE objects_user u SET username_key = v.username_key, email_key = v.email_key
@@ -44,7 +44,7 @@ def stored_form(obj: TransferredObject) -> TransferredObject:
     auth_data = fields.get("authData")
     if isinstance(auth_data, dict):
         fields["authData"] = {
-            name: _without_tokens(each) for name, each in auth_data.items() if name != MFA
+            name: _without_tokens(data) for name, data in auth_data.items() if name != MFA
         }
     elif auth_data is not None:
         raise InvalidJSON("authData: expected an object of providers")
@@ -54,7 +54,7 @@ def stored_form(obj: TransferredObject) -> TransferredObject:
 def _without_tokens(data: Json) -> Json:
     if not isinstance(data, dict):
         return data
-    return {key: each for key, each in data.items() if not key.lower().endswith(_TOKENS)}
+    return {key: value for key, value in data.items() if not key.lower().endswith(_TOKENS)}
 
 
 @orm_queries()
@@ -68,8 +68,8 @@ def store(accounts: Sequence[TransferredObject]) -> None:
         _STORE_KEYS,
         {
             "ids": ids,
-            "username_keys": [_key(account.fields.get("username")) for account in accounts],
-            "email_keys": [_key(account.fields.get("email")) for account in accounts],
+            "username_keys": [stored_key(account.fields.get("username")) for account in accounts],
+            "email_keys": [stored_key(account.fields.get("email")) for account in accounts],
         },
         prepare=False,
     )
@@ -109,7 +109,3 @@ def _passwords(accounts: Sequence[TransferredObject]) -> list[Password]:
 def _auth_data(account: TransferredObject) -> Mapping[str, Json]:
     auth_data = account.fields.get("authData")
     return auth_data if isinstance(auth_data, dict) else {}
-
-
-def _key(value: Json) -> str | None:
-    return account_keys(value)[0] if isinstance(value, str) else None

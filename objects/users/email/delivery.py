@@ -28,12 +28,14 @@ from objects.users.names import check_email
 log = get_logger("mail")
 
 
-def email_given(user_id: str, email: object, *, new: bool) -> None:
+def email_replaced(user_id: str) -> None:
+    """Make every link worthless that was sent to the user's former address."""
+    tokens.forget(user_id)
+
+
+def email_given(user_id: str, email: object) -> None:
     """Send a link for verification, if the deployment wants one; a user has this address now."""
     settings = service_settings
-    if not new:
-        # They went to the former address.
-        tokens.forget(user_id)
     if settings.VERIFY_EMAIL and settings.SEND_VERIFICATION_EMAIL and isinstance(email, str):
         transaction.on_commit(lambda: _start_quietly(user_id))
 

@@ -22,7 +22,6 @@ from backend.kernel.errors import (
     UsernameTaken,
 )
 from backend.kernel.json_types import Json, Wire
-from backend.kernel.texts.spelling import name_key
 from backend.settings.conf import service_settings
 from objects.access.policy import refused_account
 from objects.core.values import equal
@@ -33,7 +32,13 @@ from objects.users.accounts.second_factor import MFA
 from objects.users.adapters import identities
 from objects.users.email import delivery
 from objects.users.internal_fields import InternalFields
-from objects.users.names import check_email, check_new_email, check_new_username, check_username
+from objects.users.names import (
+    check_email,
+    check_new_email,
+    check_new_username,
+    check_username,
+    stored_key,
+)
 from objects.users.passkeys import keys
 from objects.users.sessions import gate, tokens
 
@@ -118,10 +123,10 @@ class UserRules(Rules[UserChange]):
             passwords.store(change.object_id, change.encoded)
         identities.add(change.object_id, change.identities)
         _set_up_second_factor(change)
-        delivery.email_given(change.object_id, change.fields.get("email"), new=True)
         self._store_internal(change)
         if change.internal is not None:
-            return  # an import starts no session
+            return  # an import sends no email and starts no session
+        delivery.email_given(change.object_id, change.fields.get("email"))
         provider = ",".join(change.identities) or None
         token = gate.enter_new(change.principal, change.object_id, provider)
         if token is not None:
@@ -157,7 +162,9 @@ class UserRules(Rules[UserChange]):
             keys.remove_all(change.object_id)
         _set_up_second_factor(change)
         if change.is_new_email:
-            delivery.email_given(change.object_id, change.fields.get("email"), new=False)
+            delivery.email_replaced(change.object_id)
+            if change.internal is None:  # an import sends no email
+                delivery.email_given(change.object_id, change.fields.get("email"))
         if change.encoded is not None:
             self._change_password(change, change.encoded)
         self._store_internal(change)
@@ -269,9 +276,7 @@ def _keep_keys(change: UserChange) -> None:
     names: tuple[Literal["username", "email"], ...] = ("username", "email")
     for name in names:
         if name in change.fields and (change.creating or change.fields[name] != before.get(name)):
-            value = change.fields[name]
-            key = name_key(value) if isinstance(value, str) else None
-            rows.store_account_key(change.object_id, name, key)
+            rows.store_account_key(change.object_id, name, stored_key(change.fields[name]))
 
 
 # -- authData -------------------------------------------------------------------------------------

@@ -61,7 +61,9 @@ class ClassDefinition:
     @property
     def relations(self) -> list[str]:
         """The names of its relation fields."""
-        declared = [name for name, each in self.fields.items() if each.kind == "Relation"]
+        declared = [
+            name for name, definition in self.fields.items() if definition.kind == "Relation"
+        ]
         return [*dict.fromkeys((*declared, *_RELATIONS_OF_PARSE.get(self.name, ())))]
 
     def kind(self, field_name: str) -> str | None:
@@ -111,12 +113,12 @@ def of_document(document: Mapping[str, Any]) -> ClassDefinition:
 def _fields(fields: Mapping[str, Any]) -> dict[str, FieldDefinition]:
     return {
         name: FieldDefinition(
-            str(each.get("type")),
-            each.get("targetClass"),
-            {key: each[key] for key in ("required", "defaultValue") if key in each},
+            str(stored.get("type")),
+            stored.get("targetClass"),
+            {key: stored[key] for key in ("required", "defaultValue") if key in stored},
         )
-        for name, each in fields.items()
-        if name not in OF_EVERY_CLASS and not name.startswith("_") and isinstance(each, dict)
+        for name, stored in fields.items()
+        if name not in OF_EVERY_CLASS and not name.startswith("_") and isinstance(stored, dict)
     }
 
 

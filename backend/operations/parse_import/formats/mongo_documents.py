@@ -16,6 +16,7 @@ from backend.operations.parse_import.formats.definitions import ClassDefinition
 from backend.operations.parse_import.formats.stored_objects import (
     UnreadableValue,
     acl_of_lists,
+    check_depth,
     time_of,
     without_denials,
 )
@@ -42,22 +43,22 @@ def read(document: Mapping[str, Any], definition: ClassDefinition) -> Transferre
                 fields[name[len(_POINTER_PREFIX) :]] = _pointer(name, value)
         elif name.startswith(_AUTH_PREFIX):
             if value is not None:
-                auth_data[name[len(_AUTH_PREFIX) :]] = plain(value)
+                auth_data[name[len(_AUTH_PREFIX) :]] = _field(name, value, definition)
         elif name in _SESSION_DATES and definition.name == "_Session":
             fields[_SESSION_DATES[name]] = date(_moment(value, name))
-        elif not name.startswith("_") and name not in ("sessionToken",):
+        elif not name.startswith("_") and name != "sessionToken":
             fields[name] = _field(name, value, definition)
     if auth_data:
         fields["authData"] = auth_data
     created, updated = (_moment(document.get(name), name) for name in _INTERNAL_DATES)
     return TransferredObject(
-        object_id_of(document),
-        created,
-        updated,
-        _acl(document),
-        fields,
-        _text(document, "_hashed_password"),
-        _text(document, "_session_token"),
+        object_id=object_id_of(document),
+        created_at=created,
+        updated_at=updated,
+        acl=_acl(document),
+        fields=fields,
+        password_hash=_text(document, "_hashed_password"),
+        session_token=_text(document, "_session_token"),
     )
 
 
@@ -71,15 +72,20 @@ def object_id_of(document: Mapping[str, Any]) -> str:
 
 def plain(value: Any) -> Json:
     """Return a value of Extended JSON in wire form. Raises ``UnreadableValue``."""
+    check_depth(value)
+    return _plain(value)
+
+
+def _plain(value: Any) -> Json:
     if isinstance(value, list):
-        return [plain(item) for item in value]
+        return [_plain(item) for item in value]
     if not isinstance(value, dict):
         return value
     if "$date" in value:
         return date(_moment(value, "$date"))
     for key in ("$numberLong", "$numberInt"):
         if key in value:
-            return int(value[key])
+            return _whole_number(value[key])
     for key in ("$numberDouble", "$numberDecimal"):
         if key in value:
             return _number(value[key])
@@ -89,7 +95,7 @@ def plain(value: Any) -> Json:
         return _bytes(value)
     if "$undefined" in value:
         return None
-    return {key: plain(item) for key, item in value.items()}
+    return {key: _plain(item) for key, item in value.items()}
 
 
 def _field(name: str, value: Any, definition: ClassDefinition) -> Json:
@@ -112,12 +118,12 @@ def _field(name: str, value: Any, definition: ClassDefinition) -> Json:
         return {"__type": "Bytes", "base64": value}
     try:
         return plain(value)
-    except (ValueError, TypeError) as error:
+    except UnreadableValue as error:
         raise UnreadableValue(f"{name}: {error}") from error
 
 
 def _pointer(name: str, value: Any) -> Json:
-    class_name, separator, object_id = str(value).partition("$")
+    class_name, separator, object_id = value.partition("$") if isinstance(value, str) else ("",) * 3
     if not separator:
         raise UnreadableValue(f"{name}: not a Pointer")
     return pointer(class_name, object_id)
@@ -126,17 +132,30 @@ def _pointer(name: str, value: Any) -> Json:
 def _moment(value: Any, place: str) -> str:
     if isinstance(value, dict):
         value = value.get("$date", value.get("iso"))
-    if isinstance(value, dict):
-        value = int(value.get("$numberLong", "x"))
-    if isinstance(value, int):
-        value = (_EPOCH + timedelta(milliseconds=value)).isoformat()
+    if isinstance(value, dict) and "$numberLong" in value:
+        value = _whole_number(value["$numberLong"])
+    if isinstance(value, int) and not isinstance(value, bool):
+        try:
+            value = (_EPOCH + timedelta(milliseconds=value)).isoformat()
+        except OverflowError:
+            raise UnreadableValue(f"{place}: a time outside of the years 1 to 9999") from None
     if not isinstance(value, str):
         raise UnreadableValue(f"{place}: not a time")
     return time_of(value, place)
 
 
+def _whole_number(text: Any) -> int:
+    try:
+        return int(text)
+    except (ValueError, TypeError, OverflowError):
+        raise UnreadableValue("not a whole number") from None
+
+
 def _number(text: Any) -> Json:
-    number = float(text)
+    try:
+        number = float(text)
+    except (ValueError, TypeError, OverflowError):
+        raise UnreadableValue("not a number") from None
     if not math.isfinite(number):
         raise UnreadableValue("a number that is not finite")
     return number
@@ -144,7 +163,10 @@ def _number(text: Any) -> Json:
 
 def _bytes(value: Mapping[str, Any]) -> Json:
     binary = value["$binary"]
-    return {"__type": "Bytes", "base64": binary["base64"] if isinstance(binary, dict) else binary}
+    content = binary.get("base64") if isinstance(binary, dict) else binary
+    if not isinstance(content, str):
+        raise UnreadableValue("binary data without its base64")
+    return {"__type": "Bytes", "base64": content}
 
 
 def _acl(document: Mapping[str, Any]) -> Wire | None:

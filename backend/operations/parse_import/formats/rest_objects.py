@@ -30,17 +30,17 @@ def read(row: Mapping[str, Any]) -> TransferredObject:
     acl, token = row.get("ACL"), row.get("sessionToken")
     hashes = [row[name] for name in _HASHES if isinstance(row.get(name), str)]
     return TransferredObject(
-        object_id,
-        time_of(_text(row, "createdAt"), "createdAt"),
-        time_of(_text(row, "updatedAt"), "updatedAt"),
-        without_denials(acl) if isinstance(acl, dict) else None,
-        {
+        object_id=object_id,
+        created_at=time_of(_text(row, "createdAt"), "createdAt"),
+        updated_at=time_of(_text(row, "updatedAt"), "updatedAt"),
+        acl=without_denials(acl) if isinstance(acl, dict) else None,
+        fields={
             name: value
             for name, value in row.items()
             if name not in _NOT_FIELDS and not _is_internal(name) and kind(value) != "Relation"
         },
-        hashes[0] if hashes else None,
-        token if isinstance(token, str) else None,
+        password_hash=hashes[0] if hashes else None,
+        session_token=token if isinstance(token, str) else None,
     )
 
 

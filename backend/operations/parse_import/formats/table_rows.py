@@ -30,14 +30,21 @@ def read(row: Mapping[str, Any], definition: ClassDefinition) -> TransferredObje
         fields[name] = _value(name, value, definition.fields.get(name))
     token, password_hash = row.get("sessionToken"), row.get("_hashed_password")
     return TransferredObject(
-        str(row["objectId"]),
-        time_of(str(row["createdAt"]), "createdAt"),
-        time_of(str(row["updatedAt"]), "updatedAt"),
-        acl_of_lists(row.get("_rperm"), row.get("_wperm")),
-        fields,
-        password_hash,
-        token,
+        object_id=_object_id(row),
+        created_at=time_of(str(row.get("createdAt")), "createdAt"),
+        updated_at=time_of(str(row.get("updatedAt")), "updatedAt"),
+        acl=acl_of_lists(row.get("_rperm"), row.get("_wperm")),
+        fields=fields,
+        password_hash=password_hash if isinstance(password_hash, str) else None,
+        session_token=token if isinstance(token, str) else None,
     )
+
+
+def _object_id(row: Mapping[str, Any]) -> str:
+    object_id = row.get("objectId")
+    if not isinstance(object_id, str):
+        raise UnreadableValue("objectId: missing")
+    return object_id
 
 
 def _value(name: str, value: Any, definition: FieldDefinition | None) -> Json:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from backend.kernel.json_types import Wire
 from backend.operations.parse_import.formats.definitions import ClassDefinition
-from backend.operations.parse_import.formats.stored_objects import Member, UnreadableValue
+from backend.operations.parse_import.formats.stored_objects import (
+    Member,
+    UnreadableValue,
+    check_depth,
+)
 from objects.rules import TransferredObject
+
+Row = TypeVar("Row")
 
 BATCH = 1000
 """Objects in a batch, at most."""
@@ -37,17 +43,20 @@ class Batch(NamedTuple):
 
 def read_batch(
     position: str,
-    rows: Iterable[tuple[str, dict[str, Any]]],
-    read: Callable[[dict[str, Any]], TransferredObject],
+    rows: Iterable[tuple[str, Row]],
+    read: Callable[[Row], TransferredObject],
 ) -> Batch:
     """Return the batch of these rows, each with the name that it has if it can't be read."""
     objects: list[TransferredObject] = []
     unreadable: list[Unreadable] = []
     for name, row in rows:
         try:
-            objects.append(read(row))
+            obj = read(row)
+            check_depth(obj.fields)
         except UnreadableValue as error:
             unreadable.append(Unreadable(name, str(error)))
+        else:
+            objects.append(obj)
     return Batch(position, objects, unreadable)
 
 
@@ -60,10 +69,14 @@ class Members(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AppSettings:
-    """The parameters of the app as ``PUT /config`` takes them, and its webhooks."""
+    """The parameters of the app as ``PUT /config`` takes them, and its webhooks.
+
+    ``unreadable`` are parameters that can't be imported.
+    """
 
     config: Wire = field(default_factory=dict)
     hooks: Sequence[Wire] = ()
+    unreadable: Sequence[Unreadable] = ()
 
 
 class Source(Protocol):
@@ -76,8 +89,11 @@ class Source(Protocol):
     def classes(self) -> list[ClassDefinition]:
         """Return all classes, those of Parse itself included."""
 
+    def foreign(self) -> list[str]:
+        """Return the names of what the source holds that isn't the Parse Server's."""
+
     def count(self, definition: ClassDefinition) -> int:
-        """Return how many objects the class has."""
+        """Return how many objects the class has, as the source counts them."""
 
     def objects(self, definition: ClassDefinition, position: str) -> Iterator[Batch]:
         """Read the objects of a class behind a position."""

@@ -13,7 +13,11 @@ from psycopg.rows import tuple_row
 from backend.kernel.json_types import Wire
 from backend.operations.parse_import.formats import table_rows
 from backend.operations.parse_import.formats.definitions import ClassDefinition, of_table_row
-from backend.operations.parse_import.formats.stored_objects import Member
+from backend.operations.parse_import.formats.stored_objects import (
+    NESTED_TOO_DEEPLY,
+    Member,
+    UnreadableValue,
+)
 from backend.operations.parse_import.sources.base import (
     BATCH,
     AppSettings,
@@ -22,6 +26,7 @@ from backend.operations.parse_import.sources.base import (
     SourceFailed,
     read_batch,
 )
+from objects.rules import TransferredObject
 
 _CONNECT_TIMEOUT: Final = 10  # seconds
 
@@ -66,6 +71,9 @@ class Database:
         rows = self._json_rows(sql.SQL('SELECT row_to_json(t)::text FROM "_SCHEMA" t'))
         return [of_table_row(row) for row in rows]
 
+    def foreign(self) -> list[str]:
+        return []  # tables that _SCHEMA doesn't name are never read
+
     def count(self, definition: ClassDefinition) -> int:
         if definition.name not in self._tables:
             return 0
@@ -78,16 +86,13 @@ class Database:
         if definition.name not in self._tables:
             return
         statement = sql.SQL(
-            'SELECT row_to_json(t)::text FROM {table} t WHERE t."objectId" COLLATE "C" > %(after)s'
+            'SELECT t."objectId", row_to_json(t)::text FROM {table} t'
+            ' WHERE t."objectId" COLLATE "C" > %(after)s'
             ' ORDER BY t."objectId" COLLATE "C" LIMIT %(limit)s'
         ).format(table=sql.Identifier(definition.name))
-        while rows := self._json_rows(statement, {"after": position, "limit": BATCH}):
-            position = str(rows[-1]["objectId"])
-            yield read_batch(
-                position,
-                ((str(row["objectId"]), row) for row in rows),
-                lambda row: table_rows.read(row, definition),
-            )
+        while rows := self._rows(statement, {"after": position, "limit": BATCH}):
+            position = str(rows[-1][0])
+            yield read_batch(position, rows, lambda text: _object(text, definition))
 
     def members(self, definition: ClassDefinition, key: str, position: str) -> Iterator[Members]:
         table = f"_Join:{key}:{definition.name}"
@@ -141,3 +146,11 @@ class Database:
             return self._connection.execute(statement, params).fetchall()
         except psycopg.Error as error:
             raise SourceFailed(f"{self.name}: {str(error).strip()}") from None
+
+
+def _object(text: str, definition: ClassDefinition) -> TransferredObject:
+    try:
+        row = json.loads(text)
+    except RecursionError:
+        raise UnreadableValue(NESTED_TOO_DEEPLY) from None
+    return table_rows.read(row, definition)

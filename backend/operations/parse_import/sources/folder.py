@@ -8,11 +8,12 @@ or ``{"results": […]}`` (Parse's own export). What wrote an object shows in it
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
+from backend.kernel.json_types import Json
 from backend.operations.parse_import.formats import mongo_documents, rest_objects, table_rows
 from backend.operations.parse_import.formats.definitions import (
     OF_EVERY_CLASS,
@@ -22,19 +23,25 @@ from backend.operations.parse_import.formats.definitions import (
     of_document,
     of_table_row,
 )
-from backend.operations.parse_import.formats.stored_objects import Member
+from backend.operations.parse_import.formats.stored_objects import (
+    NESTED_TOO_DEEPLY,
+    UnreadableValue,
+    member_of,
+)
 from backend.operations.parse_import.sources.base import (
     BATCH,
     AppSettings,
     Batch,
     Members,
     SourceFailed,
+    Unreadable,
     read_batch,
 )
 from objects.core import values
 from objects.rules import TransferredObject
 
 _WITHOUT_OBJECTS: Final = frozenset({"_SCHEMA", "_GlobalConfig", "_Hooks"})
+_IDS: Final = frozenset({"_id", "objectId", "className"})
 _FROM_ONE_LINE: Final = 64 * 1024 * 1024
 """Bytes that one line may have: one object, or a whole file of the array form."""
 
@@ -57,11 +64,16 @@ class Folder:
     # -- Source -----------------------------------------------------------------------------------
 
     def classes(self) -> list[ClassDefinition]:
-        declared = {each.name: each for each in map(_definition, self._rows("_SCHEMA"))}
-        for name in self._files:
-            if name not in declared and name not in _WITHOUT_OBJECTS and ":" not in name:
-                declared[name] = self._inferred(name)
-        return list(declared.values())
+        classes = {row.name: row for row in map(_definition, self._rows("_SCHEMA"))}
+        for name in self._undeclared(classes):
+            if self._is_class(name):
+                classes[name] = self._inferred(name)
+        return list(classes.values())
+
+    def foreign(self) -> list[str]:
+        """Return the names of collections that aren't classes: GridFS's, or another program's."""
+        declared = {_definition(row).name for row in self._rows("_SCHEMA")}
+        return [name for name in self._undeclared(declared) if not self._is_class(name)]
 
     def count(self, definition: ClassDefinition) -> int:
         return sum(1 for _ in self._rows(definition.name))
@@ -82,15 +94,14 @@ class Folder:
         rows = islice(self._rows(f"_Join:{key}:{definition.name}"), number, None)
         while chunk := list(islice(rows, BATCH)):
             number += len(chunk)
-            yield Members(
-                str(number), [Member(str(row["owningId"]), str(row["relatedId"])) for row in chunk]
-            )
+            yield Members(str(number), [member_of(row) for row in chunk])
 
     def settings(self) -> AppSettings:
         config: dict[str, Any] = {}
+        unreadable: list[Unreadable] = []
         for row in self._rows("_GlobalConfig"):
             config = {
-                "params": mongo_documents.plain(row.get("params") or {}),
+                "params": _readable(row.get("params"), unreadable),
                 "masterKeyOnly": row.get("masterKeyOnly") or {},
             }
         names = ("functionName", "className", "triggerName", "url")
@@ -98,19 +109,40 @@ class Folder:
             {name: row[name] for name in names if row.get(name) is not None}
             for row in self._rows("_Hooks")
         ]
-        return AppSettings(config, hooks)
+        return AppSettings(config, hooks, unreadable)
 
     def close(self) -> None:
         """Files are open only while they are read."""
 
     # -- Files ------------------------------------------------------------------------------------
 
+    def _undeclared(self, declared: Container[str]) -> list[str]:
+        """Return the names of the files of objects that ``_SCHEMA`` doesn't have."""
+        return [
+            name
+            for name in self._files
+            if name not in declared and name not in _WITHOUT_OBJECTS and ":" not in name
+        ]
+
+    def _is_class(self, name: str) -> bool:
+        """Return whether an undeclared file holds objects of a class.
+
+        ``_SCHEMA`` has all classes but some of Parse itself, so other collections of MongoDB that
+        it doesn't have aren't classes. Raises ``SourceFailed`` if it wasn't exported.
+        """
+        row = next(self._rows(name), None)
+        if "_SCHEMA" in self._files:
+            return name.startswith("_") or (row is not None and "_id" not in row)
+        if row is not None and "_id" in row:
+            raise SourceFailed(f"{name}.json: export the collection _SCHEMA as well")
+        return True
+
     def _inferred(self, name: str) -> ClassDefinition:
-        """Return a class with the fields that its objects have."""
+        """Return a class with the fields that its objects have; those of Parse itself need none."""
         fields: dict[str, FieldDefinition] = {}
         for row in self._rows(name):
             if "_id" in row:
-                raise SourceFailed(f"{name}.json: export the collection _SCHEMA as well")
+                break
             for key, value in row.items():
                 kind = values.kind(value)
                 if kind is not None and key not in OF_EVERY_CLASS and not key.startswith("_"):
@@ -124,8 +156,10 @@ class Folder:
             return
         try:
             with path.open("rb") as file:
-                first = file.readline(_FROM_ONE_LINE).strip()
+                first = _first_line(file)
                 file.seek(0)
+                if not first:
+                    return  # how a collection without documents is exported
                 if first.startswith(b"[") or not _is_whole(first):
                     yield from _in_document(file.read(), path)
                     return
@@ -137,9 +171,30 @@ class Folder:
             raise SourceFailed(f"{path}: {error.strerror}") from error
 
 
+def _first_line(file: BinaryIO) -> bytes:
+    """Return the first line that isn't blank, without spaces around it; empty without one."""
+    while line := file.readline(_FROM_ONE_LINE):
+        if line := line.strip():
+            return line
+    return b""
+
+
+def _readable(params: Any, unreadable: list[Unreadable]) -> dict[str, Json]:
+    """Return the parameters of the config that can be read, and add the others to a list."""
+    readable: dict[str, Json] = {}
+    for name, value in params.items() if isinstance(params, dict) else ():
+        try:
+            readable[name] = mongo_documents.plain(value)
+        except UnreadableValue as error:
+            unreadable.append(Unreadable(f"config {name}", str(error)))
+    return readable
+
+
 def _is_whole(line: bytes) -> bool:
     try:
         json.loads(line)
+    except RecursionError:
+        return True
     except ValueError:
         return False
     return True
@@ -154,15 +209,21 @@ def _in_document(text: bytes, path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _listed(row: Any) -> Iterator[dict[str, Any]]:
-    if isinstance(row, dict) and isinstance(row.get("results"), list):
-        yield from (each for each in row["results"] if isinstance(each, dict))
-    elif isinstance(row, dict):
+    """Return the objects of an API's response, or the row itself."""
+    if not isinstance(row, dict):
+        return
+    # An object may have a field of this name.
+    if isinstance(row.get("results"), list) and not row.keys() & _IDS:
+        yield from (item for item in row["results"] if isinstance(item, dict))
+    else:
         yield row
 
 
 def _parsed(text: bytes, place: str) -> Any:
     try:
         return json.loads(text)
+    except RecursionError:
+        raise SourceFailed(f"{place}: {NESTED_TOO_DEEPLY}") from None
     except ValueError as error:
         raise SourceFailed(f"{place}: not JSON: {error}") from None
 

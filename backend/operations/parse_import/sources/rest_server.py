@@ -18,7 +18,7 @@ from backend.kernel.json_types import Json
 from backend.kernel.outgoing import parts_of
 from backend.operations.parse_import.formats import rest_objects
 from backend.operations.parse_import.formats.definitions import ClassDefinition, of_api
-from backend.operations.parse_import.formats.stored_objects import Member
+from backend.operations.parse_import.formats.stored_objects import NESTED_TOO_DEEPLY, member_of
 from backend.operations.parse_import.sources.base import (
     BATCH,
     AppSettings,
@@ -32,6 +32,8 @@ _TIMEOUT: Final = 60.0  # seconds for one read from the connection
 _MOST_BYTES: Final = 256 * 1024 * 1024
 _PAUSES: Final = (0.5, 2.0, 5.0, 15.0, 30.0)
 """Seconds before a request that failed is repeated; all of them only read."""
+_ALL_COUNTED: Final = json.dumps({"objectId": {"$exists": True}})
+"""A condition that all objects meet: without any, Parse Server returns an estimate."""
 
 
 class RestServer:
@@ -69,42 +71,46 @@ class RestServer:
             raise SourceFailed(f"{self.name}/schemas: no list of classes in the response")
         return [of_api(schema) for schema in schemas]
 
+    def foreign(self) -> list[str]:
+        return []  # what it returns is the Parse Server's alone
+
     def count(self, definition: ClassDefinition) -> int:
-        count = self._find(definition.name, {"limit": "0", "count": "1"}).get("count")
-        return count if isinstance(count, int) else 0
+        query = {"where": _ALL_COUNTED, "limit": "0", "count": "1"}
+        count = self._find(definition.name, query).get("count")
+        if not isinstance(count, int):
+            raise SourceFailed(f"{definition.name}: no number of objects in the response")
+        return count
 
     def objects(self, definition: ClassDefinition, position: str) -> Iterator[Batch]:
         while True:
             where: dict[str, Json] = {"objectId": {"$gt": position}} if position else {}
             rows = self._rows(definition.name, where, "objectId")
+            # A short page isn't the last one: Parse Server cuts ``limit`` to its ``maxLimit``.
             if not rows:
                 return
-            position = str(rows[-1].get("objectId"))
+            position = _advanced(position, str(rows[-1].get("objectId")), definition.name)
             yield read_batch(
                 position, ((str(row.get("objectId")), row) for row in rows), rest_objects.read
             )
-            if len(rows) < BATCH:
-                return
 
     def members(self, definition: ClassDefinition, key: str, position: str) -> Iterator[Members]:
+        table = f"_Join:{key}:{definition.name}"
         while True:
             where: dict[str, Json] = {}
             if position:
-                owning_id, related_id = position.split(" ")
+                owning_id, _, related_id = position.partition(" ")
                 where = {
                     "$or": [
                         {"owningId": {"$gt": owning_id}},
                         {"owningId": owning_id, "relatedId": {"$gt": related_id}},
                     ]
                 }
-            rows = self._rows(f"_Join:{key}:{definition.name}", where, "owningId,relatedId")
-            members = [Member(str(row["owningId"]), str(row["relatedId"])) for row in rows]
-            if not members:
+            rows = self._rows(table, where, "owningId,relatedId")
+            if not rows:
                 return
-            position = " ".join(members[-1])
+            members = [member_of(row) for row in rows]
+            position = _advanced(position, " ".join(members[-1]), table)
             yield Members(position, members)
-            if len(members) < BATCH:
-                return
 
     def settings(self) -> AppSettings:
         config = self._get("/config")
@@ -127,7 +133,7 @@ class RestServer:
     def _rows(self, class_name: str, where: Mapping[str, Json], order: str) -> list[dict[str, Any]]:
         query = {"where": json.dumps(where), "order": order, "limit": str(BATCH)}
         rows = self._find(class_name, query).get("results")
-        if not isinstance(rows, list):
+        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             raise SourceFailed(f"{class_name}: no list of objects in the response")
         return rows
 
@@ -143,7 +149,7 @@ class RestServer:
     def _list(self, path: str) -> list[dict[str, Any]]:
         response = self._read(path)
         return (
-            [each for each in response if isinstance(each, dict)]
+            [item for item in response if isinstance(item, dict)]
             if isinstance(response, list)
             else []
         )
@@ -185,9 +191,18 @@ class RestServer:
         return http.client.HTTPConnection(self._host, self._port, timeout=_TIMEOUT)
 
 
+def _advanced(position: str, end: str, class_name: str) -> str:
+    """Return the position behind a page. Raises ``SourceFailed`` for the same page again."""
+    if end == position:
+        raise SourceFailed(f"{class_name}: the server returned the same objects twice")
+    return end
+
+
 def _decoded(status: int, body: bytes, place: str) -> Any:
     try:
         response = json.loads(body)
+    except RecursionError:
+        raise SourceFailed(f"{place}: {NESTED_TOO_DEEPLY}") from None
     except ValueError:
         raise SourceFailed(f"{place}: no JSON in the response (status {status})") from None
     if status >= 400:

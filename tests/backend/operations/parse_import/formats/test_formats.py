@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -100,6 +102,13 @@ RELAXED = {
 }
 
 
+def nested(levels: int) -> Any:
+    value: Any = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
 @pytest.mark.parametrize(
     "read",
     [
@@ -156,6 +165,15 @@ def test_secrets_are_apart_from_the_object_and_never_shown() -> None:
         ({**RELAXED, "score": {"$numberDouble": "Infinity"}}, "not finite"),
         ({**RELAXED, "score": {"$numberLong": "x"}}, "score"),
         ({**RELAXED, "area": {"type": "Polygon", "coordinates": []}}, "area"),
+        ({**RELAXED, "at": {"$date": {"$numberLong": "253402300800000"}}}, "at: .*1 to 9999"),
+        ({**RELAXED, "at": {"$date": {"x": 1}}}, "at: .*not a time"),
+        ({**RELAXED, "at": {"$date": True}}, "at: .*not a time"),
+        ({**RELAXED, "raw": {"$binary": {"subType": "00"}}}, "raw: binary data"),
+        ({**RELAXED, "score": {"$numberInt": None}}, "score: not a whole number"),
+        ({**RELAXED, "score": {"$numberDecimal": []}}, "score: not a number"),
+        ({**RELAXED, "_p_author": {"$oid": "a"}}, "_p_author"),
+        ({**RELAXED, "_rperm": [["ann"]]}, "_rperm"),
+        ({**RELAXED, "more": nested(300)}, "more: nested too deeply"),
     ],
 )
 def test_an_unreadable_document_names_the_field(document: Any, message: str) -> None:
@@ -224,6 +242,54 @@ def test_a_class_is_the_same_from_each_source() -> None:
     assert api.relations == ["readers"]
 
 
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text()
+    | st.sampled_from(["1e999", "NaN", "2020-13-01", "9" * 5000, "_User$ann", "Polygon", 10**400])
+)
+KEYS = st.text() | st.sampled_from(
+    [
+        *("$date", "$numberLong", "$numberInt", "$numberDouble", "$numberDecimal", "$oid"),
+        *("$binary", "base64", "subType", "$undefined", "iso", "type", "coordinates", "r"),
+    ]
+)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(VALUES)
+def test_any_value_of_mongodb_is_read_or_unreadable(value: Any) -> None:
+    with contextlib.suppress(UnreadableValue):
+        mongo_documents.plain(value)
+
+
+@pytest.mark.parametrize(
+    ("read", "whole"),
+    [
+        pytest.param(mongo_documents.read, RELAXED, id="MongoDB"),
+        pytest.param(table_rows.read, ROW, id="PostgreSQL"),
+        pytest.param(lambda row, _: rest_objects.read(row), OF_API, id="API"),
+    ],
+)
+@given(data=st.data())
+def test_any_object_is_read_or_unreadable(
+    read: Callable[..., TransferredObject], whole: dict[str, Any], data: st.DataObject
+) -> None:
+    names = st.sampled_from([*whole, "_acl", "_hashed_password", "_auth_data_x", "expiresAt"])
+    changes = data.draw(st.dictionaries(names, VALUES, min_size=1, max_size=3))
+    absent = data.draw(st.sets(names, max_size=2))
+    row = {name: value for name, value in {**whole, **changes}.items() if name not in absent}
+    definition = data.draw(st.sampled_from([NOTE, ClassDefinition("_Session", {})]))
+    with contextlib.suppress(UnreadableValue):
+        digest(read(row, definition))
+
+
 @given(st.datetimes(), st.integers(-14, 14))
 def test_times_keep_their_moment_and_milliseconds(moment: Any, hours: int) -> None:
     if not 2 < moment.year < 9998:
@@ -236,7 +302,10 @@ def test_times_keep_their_moment_and_milliseconds(moment: Any, hours: int) -> No
 @given(st.dictionaries(st.text(min_size=1), st.integers() | st.floats(allow_nan=False) | st.none()))
 def test_digests_ignore_the_order_of_fields_and_the_spelling_of_numbers(fields: Any) -> None:
     def digest_of(values: Any) -> bytes:
-        return digest(TransferredObject("a", "t", "t", None, dict(values)))
+        obj = TransferredObject(
+            object_id="a", created_at="t", updated_at="t", acl=None, fields=dict(values)
+        )
+        return digest(obj)
 
     shuffled = list(fields.items())
     random.shuffle(shuffled)
