@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
-from django.db.models import Count, Sum
+from django.db.models import Count, Exists, OuterRef, Sum
 from django.db.models.functions import Now
 from django.template.defaultfilters import filesizeformat
 
@@ -23,7 +23,7 @@ from objects.files import quotas, storage
 from objects.files.models import StoredFile
 from objects.learned import evidence, overview
 from objects.push.adapters import setup
-from objects.push.models import PushTarget
+from objects.push.models import Push, PushTarget
 from objects.reencryption import unreadable
 from objects.service import classes
 from objects.users.models import MailToken
@@ -75,11 +75,12 @@ def push_notifications() -> Iterator[Finding]:
     for problem in problems:
         yield fail(f"Pushes can't be sent: {problem}", "docs/push.md says what each service needs.")
     with orm_queries():
-        due = PushTarget.objects.filter(state=PushTarget.State.PENDING)
-        overdue = due.filter(due_at__lt=Now() - _PUSH_OVERDUE).first()
+        pending = PushTarget.objects.filter(push=OuterRef("pk"), state=PushTarget.State.PENDING)
+        is_overdue = Exists(pending.filter(due_at__lt=Now() - _PUSH_OVERDUE))
+        overdue = Push.objects.exclude(state=Push.State.ENDED).filter(is_overdue).first()
     if overdue is not None:
         yield warn(
-            f"Targets of the push {overdue.push_id} have been due for more than"
+            f"Targets of the push {overdue.pk} have been due for more than"
             f" {_PUSH_OVERDUE.seconds // 60} minutes.",
             "Look at the workers (script/manage doctor, processes) and at the admin's page Pushes.",
         )

@@ -11,12 +11,13 @@ from django.db.models.signals import post_migrate
 from backend.http.ports import ports
 from objects.access import default_protection
 from objects.changes import capture
-from objects.core.names import IDEMPOTENCY
+from objects.core.names import IDEMPOTENCY, PUSH_STATUS
 from objects.core.values import set_file_address
 from objects.database.orm import guard_connection
 from objects.file_urls import address_in_value
 from objects.idempotency import replays
 from objects.products import offer_products
+from objects.push.statuses import StatusRules
 from objects.reencryption import encrypted_column
 from objects.rules import set_rules
 from objects.users.accounts import second_factor
@@ -38,6 +39,8 @@ def wire(config: AppConfig) -> None:
     offer_classes()
     # Purging ``_Idempotency`` forgets request ids.
     set_rules(IDEMPOTENCY, replays.IdempotencyRules())
+    # Deleting an object of ``_PushStatus`` cancels the push.
+    set_rules(PUSH_STATUS, StatusRules())
     # ``_Product``: what its objects need.
     offer_products()
     # The setting ``PROTECTED_FIELDS``.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from random import uniform
@@ -18,7 +18,7 @@ from time import monotonic, time
 from typing import Final, NamedTuple
 
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef
+from django.db.models import Exists, F, OuterRef, QuerySet
 from django.db.models.functions import Now
 
 from backend.kernel.connections.advisory_locks import push_sender
@@ -27,25 +27,33 @@ from objects.database import locks, maintenance
 from objects.database.orm import orm_queries
 from objects.push import dead_tokens, local_times, statuses
 from objects.push.adapters import setup
-from objects.push.adapters.base import Adapter, Message, Outcome, Result, failed, later
+from objects.push.adapters.base import (
+    CHUNK,
+    CHUNK_WAIT,
+    INTERNAL_ERROR,
+    Adapter,
+    Message,
+    Outcome,
+    Result,
+    failed,
+)
 from objects.push.expansion import decode_request
 from objects.push.models import Push, PushTarget
 from objects.push.payloads import payload_for
 from objects.push.requests import PushRequest
-from objects.push.statuses import CHUNK
 
 PAUSES: Final = (5, 30, 120, 600, 1800)
 """Seconds between attempts; a target has failed after ``ATTEMPTS``."""
 ATTEMPTS: Final = len(PAUSES) + 1
-LEASE: Final = timedelta(seconds=120)
-"""Longer than a chunk takes (``adapters.http2.CHUNK_WAIT``) and its outcomes to be recorded."""
+LEASE: Final = timedelta(seconds=4 * CHUNK_WAIT)
+"""For sending a chunk, which takes at most ``CHUNK_WAIT``, and recording its outcomes."""
 SENDERS: Final = 4
 """Tasks that send a push at the same time."""
-_PUBLISH_EVERY: Final = 1.0  # seconds
+_PUBLISH_PAUSE: Final = 1.0  # seconds
 TURN: Final = 15.0
 """Seconds after which a task lets other tasks go first."""
-_LONGEST_TYPE: Final = 32
-_MOST: Final = 200  # pushes that one sweep starts
+_LONGEST_TYPE: Final = 32  # characters
+_MAX_PUSHES_PER_SWEEP: Final = 200
 _STATES: Final = {
     Result.SENT: PushTarget.State.SENT,
     Result.FAILED: PushTarget.State.FAILED,
@@ -84,7 +92,7 @@ def _send(push_id: str) -> bool:
             targets = _claim(push_id)
             if targets:
                 _record(push, targets, senders.send(push_id, request, targets))
-            if targets and monotonic() - published_at > _PUBLISH_EVERY:
+            if targets and monotonic() - published_at > _PUBLISH_PAUSE:
                 statuses.publish(push_id)
                 published_at = monotonic()
             is_more = len(targets) == CHUNK
@@ -94,12 +102,16 @@ def _send(push_id: str) -> bool:
 
 
 def _claim(push_id: str) -> list[PushTarget]:
-    """Claim targets that are due; locked ones are being claimed by another worker."""
+    """Claim targets that are due; locked ones are being claimed by another worker.
+
+    After the commit of a cancellation none are claimed, so at most the chunks that were claimed
+    before are still sent.
+    """
     with orm_queries(), transaction.atomic():
         due = PushTarget.objects.filter(
             push_id=push_id, state=PushTarget.State.PENDING, due_at__lte=Now()
-        )
-        free = due.select_for_update(skip_locked=True).order_by("due_at", "id")
+        ).exclude(push__state=Push.State.ENDED)
+        free = due.select_for_update(of=("self",), skip_locked=True).order_by("due_at", "id")
         ids = [*free.values_list("pk", flat=True)[:CHUNK]]
         claimed = PushTarget.objects.filter(pk__in=ids)
         claimed.update(attempts=F("attempts") + 1, due_at=Now() + LEASE)
@@ -144,21 +156,29 @@ class Senders:
                 outcomes[target.pk] = failed("no adapter for this type of device")
             else:
                 by_adapter[name].append(target)
-        for name, group in by_adapter.items():
-            messages = [_message(push_id, request, target, now) for target in group]
-            for target, outcome in zip(group, self._send(name, messages), strict=True):
+        messages = {
+            name: [_message(push_id, request, target, now) for target in group]
+            for name, group in by_adapter.items()
+        }
+        results = self._runner.run(self._send_all(messages))
+        for group, group_outcomes in zip(by_adapter.values(), results, strict=True):
+            for target, outcome in zip(group, group_outcomes, strict=True):
                 outcomes[target.pk] = outcome
         return [outcomes[target.pk] for target in targets]
 
-    def _send(self, name: str, messages: Sequence[Message]) -> list[Outcome]:
+    async def _send_all(self, messages: Mapping[str, Sequence[Message]]) -> list[list[Outcome]]:
+        """Send by all adapters at the same time: a chunk may take no longer than one of them."""
+        return await asyncio.gather(*(self._send(name, batch) for name, batch in messages.items()))
+
+    async def _send(self, name: str, messages: Sequence[Message]) -> list[Outcome]:
         if name not in self._adapters:
             self._adapters[name] = setup.make(name)
         try:
-            return self._runner.run(self._adapters[name].send(messages))
+            return await self._adapters[name].send(messages)
         except Exception:
             # An adapter's own error would otherwise be repeated by all workers without end.
             log.exception("an adapter of pushes failed", adapter=name)
-            return [later("internal error")] * len(messages)
+            return [INTERNAL_ERROR] * len(messages)
 
 
 def _message(push_id: str, request: PushRequest, target: PushTarget, now: float) -> Message:
@@ -285,28 +305,35 @@ def finish(push_id: str) -> bool:
 # -- What is due ----------------------------------------------------------------------------------
 
 
-def start_due(read: Callable[[str], None], continue_sending: Callable[[str], None]) -> None:
-    """Call ``read`` for pushes with pages to read, and ``continue_sending`` for those with
-    targets that are due, that can end, or whose status isn't up to date."""
+def start_due(
+    queue_expansion: Callable[[str], None],
+    queue_sending: Callable[[str], None],
+    *,
+    limit: int = _MAX_PUSHES_PER_SWEEP,
+) -> None:
+    """Continue at most ``limit`` pushes in each of these cases, the oldest first:
+
+    - Pages of targets are to be read: ``queue_expansion`` is called.
+    - Targets are due: ``queue_sending`` is called.
+    - All targets are read and done: the push is ended.
+    - The status isn't up to date: it is published.
+    """
+
+    def oldest(pushes: QuerySet[Push]) -> list[str]:
+        return [*pushes.order_by("due_at").values_list("pk", flat=True)[:limit]]
+
+    pending = PushTarget.objects.filter(push=OuterRef("pk"), state=PushTarget.State.PENDING)
+    due = Exists(pending.filter(due_at__lte=Now()))
     with orm_queries():
-        waiting = Push.objects.filter(state=Push.State.WAITING, due_at__lte=Now())
-        to_read = [*waiting.order_by("due_at").values_list("pk", flat=True)[:_MOST]]
-        is_due = PushTarget.objects.filter(
-            push=OuterRef("pk"), state=PushTarget.State.PENDING, due_at__lte=Now()
-        )
-        with_due = Push.objects.exclude(state=Push.State.ENDED).filter(Exists(is_due))
-        to_send = [*with_due.values_list("pk", flat=True)[:_MOST]]
-        sending = Push.objects.filter(state=Push.State.SENDING).exclude(
-            targets__state=PushTarget.State.PENDING
-        )
-        to_end = [*sending.values_list("pk", flat=True)[:_MOST]]
-        behind = Push.objects.filter(is_published=False).values_list("pk", flat=True)
-        to_publish = [*behind[:_MOST]]
-    for push_id in to_read:
-        read(push_id)
+        to_expand = oldest(Push.objects.filter(state=Push.State.WAITING, due_at__lte=Now()))
+        to_send = oldest(Push.objects.exclude(state=Push.State.ENDED).filter(due))
+        to_finish = oldest(Push.objects.filter(~Exists(pending), state=Push.State.SENDING))
+        to_publish = oldest(Push.objects.filter(is_published=False))
+    for push_id in to_expand:
+        queue_expansion(push_id)
     for push_id in to_send:
-        continue_sending(push_id)
-    for push_id in to_end:
+        queue_sending(push_id)
+    for push_id in to_finish:
         finish(push_id)
     for push_id in to_publish:
         statuses.publish(push_id)

@@ -7,13 +7,14 @@ no other worker reads the same page.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 import msgspec
 from django.db import transaction
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from backend.kernel.connections.outages import is_outage
 from backend.kernel.errors import (
@@ -28,9 +29,9 @@ from backend.kernel.json_types import Json, Wire
 from backend.kernel.principal import MASTER
 from backend.logs.setup import get_logger
 from objects import service
-from objects.core.names import INSTALLATION, OBJECT_ID, FieldName, ObjectId
+from objects.core.names import INSTALLATION, FieldName, ObjectId
 from objects.core.query.parser import parse_where
-from objects.core.query.tree import FindOptions, OrderKey, Query, all_of
+from objects.core.query.tree import FindOptions, Query, all_of
 from objects.database.orm import orm_queries
 from objects.push import local_times, statuses
 from objects.push.adapters import setup
@@ -41,9 +42,9 @@ from objects.service.direct_writes import update_matching
 
 PAGE: Final = 200
 """Installations that one transaction turns into targets."""
-_TRY_AGAIN: Final = timedelta(seconds=10)
-_TEMPORARY: Final = (ServiceUnavailable, TransactionConflict, UnderMaintenance)
-_FIELDS: Final = frozenset(
+_RETRY_PAUSE: Final = timedelta(seconds=10)
+_TEMPORARY_ERRORS: Final = (ServiceUnavailable, TransactionConflict, UnderMaintenance)
+_INSTALLATION_FIELDS: Final = frozenset(
     (FieldName(name),)
     for name in (
         *("deviceToken", "deviceType", "pushType", "appIdentifier"),
@@ -71,15 +72,15 @@ def decode_request(text: str) -> PushRequest:
 def expand(push_id: str) -> bool:
     """Turn the next page of a push into targets; return whether there was one.
 
-    A query that can't be answered fails the push.
+    A query that can't be answered fails the push; targets that were read before are still sent.
     """
     try:
         return _expand(push_id)
-    except _TEMPORARY as error:
+    except _TEMPORARY_ERRORS as error:
         log.info("a push waits", push=push_id, reason=error.message)
         with orm_queries():
             waiting = Push.objects.filter(pk=push_id, state=Push.State.WAITING)
-            waiting.update(due_at=Now() + _TRY_AGAIN)
+            waiting.update(due_at=Now() + _RETRY_PAUSE)
     except ServiceError as error:
         log.warning("push failed", push=push_id, reason=error.message)
         fail(push_id, error)
@@ -94,13 +95,13 @@ def expand(push_id: str) -> bool:
 
 
 def fail(push_id: str, error: ServiceError) -> None:
-    """End a push whose targets can't be read."""
-    with orm_queries(), transaction.atomic():
+    """Have no more targets of a push read, because of an error.
+
+    Those that were read are still sent and counted; the push ends as failed after them.
+    """
+    with orm_queries():
         Push.objects.filter(pk=push_id, state=Push.State.WAITING).update(
-            state=Push.State.ENDED,
-            error=statuses.encode_error(error),
-            ended_at=Now(),
-            is_published=False,
+            state=Push.State.SENDING, error=statuses.encode_error(error), is_published=False
         )
 
 
@@ -111,22 +112,26 @@ def _expand(push_id: str) -> bool:
             push = due.select_for_update(skip_locked=True, no_key=True).first()
         if push is None:
             return False
-        page = _read(push, decode_request(push.request))
+        if push.started_at is None:
+            push.started_at = timezone.now()
+        page = _next_page(push, decode_request(push.request))
         with orm_queries():
-            PushTarget.objects.bulk_create(page.targets, ignore_conflicts=True)
-            push.cursor = page.cursor
+            PushTarget.objects.bulk_create(page.targets)
             push.pages += 1
             push.planned += len(page.targets)
-            if page.is_last:
-                _go_on(push)
+            if page.last_id is None:
+                _start_next_wave(push)
+            else:
+                push.cursor = page.last_id
             push.is_published = False
             push.save()
     return push.state == Push.State.WAITING
 
 
-def _go_on(push: Push) -> None:
+def _start_next_wave(push: Push) -> None:
     """Have the next wave of a push in local time read, or nothing more."""
     push.cursor = ""
+    push.started_at = None
     push.state = Push.State.SENDING
     if push.is_local:
         push.wave = local_times.next_wave(push.push_at.replace(tzinfo=None), push.wave)
@@ -137,60 +142,68 @@ def _go_on(push: Push) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Page:
+    """New targets. ``last_id`` is where the next page begins after, None after the last page."""
+
     targets: list[PushTarget]
-    cursor: str
-    is_last: bool
+    last_id: str | None
 
 
-def _read(push: Push, request: PushRequest) -> _Page:
+def _next_page(push: Push, request: PushRequest) -> _Page:
+    """Change the badges of the next installations and return their targets, which aren't stored."""
+    page = _find_installations(push, request)
+    targets = []
+    for row in page.objects:
+        target = _target_of(row, push, request)
+        if target.device_token:
+            if request.badge is not None:
+                target.badge = _change_badge(row, request.badge)
+            targets.append(target)
+    return _Page(targets, page.last_id)
+
+
+def _find_installations(push: Push, request: PushRequest) -> service.Page:
+    """Return the next installations, without those that have a target already.
+
+    An installation is in two waves if it changes its time zone between them.
+    """
     options = FindOptions(
         where=parse_where(request.where),
         limit=PAGE,
-        order=(OrderKey((OBJECT_ID,)),),
-        keys=_FIELDS,
+        keys=_INSTALLATION_FIELDS,
         raw_where=request.where,
     )
-    results = service.find(MASTER, INSTALLATION, options, also=_remaining(push)).objects()
-    # What a trigger returns in place of the objects may have been read before.
-    rows = sorted(
-        (row for row in results if str(row["objectId"]) > push.cursor),
-        key=lambda row: str(row["objectId"]),
+    page = service.find_page(
+        MASTER, INSTALLATION, options, after=push.cursor, also=_requirements(push)
     )
-    cursor = str(rows[-1]["objectId"]) if rows else push.cursor
-    expires_at = _expires_at(push, request)
-    locales = locales_of(request.data)
-    targets = []
-    for row in rows:
-        token = row.get("deviceToken")
-        if not isinstance(token, str) or not token:
-            continue
-        badge = _change_badge(row, request.badge) if request.badge else None
-        targets.append(
-            PushTarget(
-                push=push,
-                installation=str(row["objectId"]),
-                device_token=token,
-                device_type=_text(row, "deviceType"),
-                push_type=setup.type_of(_text(row, "pushType"), _text(row, "deviceType")),
-                app_identifier=_text(row, "appIdentifier"),
-                locale=locale_of(locales, row.get("localeIdentifier")),
-                badge=badge,
-                utc_offset=push.wave,
-                expires_at=expires_at,
-                due_at=Now(),
-            )
-        )
-    return _Page(targets, cursor, is_last=len(results) < PAGE)
+    ids = [str(row["objectId"]) for row in page.objects]
+    with orm_queries():
+        existing = push.targets.filter(installation__in=ids)
+        known_ids = {*existing.values_list("installation", flat=True)}
+    return replace(page, objects=[row for row in page.objects if row["objectId"] not in known_ids])
 
 
-def _remaining(push: Push) -> Query:
-    """Return the condition of the installations that are next."""
-    also: list[Query] = [parse_where({"deviceToken": {"$exists": True}})]
-    if push.cursor:
-        also.append(parse_where({"objectId": {"$gt": push.cursor}}))
-    if push.wave is not None:
-        also.append(parse_where(_zones(push.push_at.replace(tzinfo=None), push.wave)))
-    return all_of(*also)
+def _target_of(row: Wire, push: Push, request: PushRequest) -> PushTarget:
+    return PushTarget(
+        push=push,
+        installation=str(row["objectId"]),
+        device_token=_text(row, "deviceToken"),
+        device_type=_text(row, "deviceType"),
+        push_type=setup.type_of(_text(row, "pushType"), _text(row, "deviceType")),
+        app_identifier=_text(row, "appIdentifier"),
+        locale=locale_of(locales_of(request.data), row.get("localeIdentifier")),
+        utc_offset=push.wave,
+        expires_at=_expires_at(push, request),
+        due_at=Now(),
+    )
+
+
+def _requirements(push: Push) -> Query:
+    """Return what the push requires of installations in addition to its query."""
+    has_token = parse_where({"deviceToken": {"$exists": True}})
+    if push.wave is None:
+        return has_token
+    zones = _zones(push.push_at.replace(tzinfo=None), push.wave)
+    return all_of(has_token, parse_where(zones))
 
 
 def _zones(local: datetime, wave: int) -> Json:
@@ -207,7 +220,8 @@ def _expires_at(push: Push, request: PushRequest) -> datetime | None:
     if request.expires_at:
         return datetime.fromtimestamp(request.expires_at / 1000, push.push_at.tzinfo)
     if request.expiration_interval:
-        return push.due_at + timedelta(seconds=request.expiration_interval)
+        assert push.started_at is not None, "a page of it is being read"
+        return push.started_at + timedelta(seconds=request.expiration_interval)
     return None
 
 

@@ -1,5 +1,6 @@
-"""Models of pushes under way and their targets. ``storage`` writes them.
+"""Models of pushes under way and their targets.
 
+``service`` creates pushes; ``expansion``, ``delivery`` and ``statuses`` write the rows afterwards.
 Clients and dashboards see the objects of ``_PushStatus`` instead, which are written from these.
 """
 
@@ -15,6 +16,7 @@ class Push(models.Model):
     ``due_at`` is when the next page of targets is to be read; a worker locks the row meanwhile.
     A push in local time is sent wave by wave: ``wave`` is the offset from UTC, in minutes, of the
     zones that are next, from east to west. ``cursor`` is the last installation that was read.
+    ``started_at`` is when the first page was read, of the wave for a push in local time.
     ``planned`` counts its targets so far. ``is_published`` says that the status shows all of it.
     """
 
@@ -32,6 +34,7 @@ class Push(models.Model):
     wave = models.IntegerField(null=True)
     cursor = models.TextField(default="", db_collation="C")
     due_at = models.DateTimeField()
+    started_at = models.DateTimeField(null=True)
     pages = models.IntegerField(default=0)
     planned = models.BigIntegerField(default=0)
     sent = models.BigIntegerField(default=0)

@@ -7,7 +7,7 @@ from typing import Final
 
 from backend.kernel.json_types import Json, Wire
 
-_LOCALIZED: Final = ("alert", "title")
+_LOCALIZED_FIELDS: Final = ("alert", "title")
 
 
 def locales_of(data: Mapping[str, Json]) -> tuple[str, ...]:
@@ -34,7 +34,7 @@ def payload_for(body: Wire, locale: str, badge: float | None) -> Wire:
     own: Wire = {
         key: value for key, value in data.items() if not key.startswith(("alert-", "title-"))
     }
-    for name in _LOCALIZED:
+    for name in _LOCALIZED_FIELDS:
         text = data.get(f"{name}-{locale}") if locale else None
         if text:
             own[name] = text

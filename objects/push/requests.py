@@ -17,7 +17,9 @@ _LONGEST_INTERVAL: Final = 10 * 366 * 86_400  # seconds
 _LARGEST_BADGE: Final = 2**31 - 1
 _BAD_BADGE: Final = "Invalid value for badge, expected number or 'Increment' or {increment: number}"
 _YEARS: Final = (2, 9998)
-_OWN: Final = frozenset({"where", "channels", "push_time", "expiration_interval", "audience_id"})
+_FIELDS_NOT_SENT: Final = frozenset(
+    {"where", "channels", "push_time", "expiration_interval", "audience_id"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,7 @@ def parse_push(body: Mapping[str, Json], now: datetime) -> PushRequest:
     audience_id = body.get("audience_id")
     return PushRequest(
         where=where,
-        body={name: value for name, value in body.items() if name not in _OWN},
+        body={name: value for name, value in body.items() if name not in _FIELDS_NOT_SENT},
         badge=_badge(data or {}),
         push_at=push_at,
         is_local=is_local,

@@ -12,7 +12,7 @@ from backend.settings.conf import service_settings
 from objects.database.orm import delete_in_batches
 from objects.push.models import Push, PushTarget
 
-_AT_ONCE: Final = 1000
+_BATCH_SIZE: Final = 1000
 
 log = get_logger("push")
 
@@ -22,7 +22,8 @@ def prune() -> int:
     age = timedelta(days=service_settings.PUSH_RETENTION)
     ended = Push.objects.filter(ended_at__lt=Now() - age)
     targets = PushTarget.objects.filter(push__in=ended).order_by()
-    deleted = delete_in_batches(targets, _AT_ONCE) + delete_in_batches(ended.order_by(), _AT_ONCE)
+    deleted = delete_in_batches(targets, _BATCH_SIZE)
+    deleted += delete_in_batches(ended.order_by(), _BATCH_SIZE)
     if deleted:
         log.info("old pushes removed", rows=deleted)
     return deleted

@@ -1,7 +1,8 @@
 """The objects of ``_PushStatus``: what clients with the master key see of a push.
 
 They are written from the rows of ``Push``. A change by the master key has no effect on the
-delivery, and is overwritten by the next result; deleting a status cancels what isn't sent yet.
+delivery, and is overwritten by the next result. Deleting a status ends the push in the same
+transaction, so that no worker claims targets of it afterwards.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from typing import Final
 
 import msgspec
 from django.db import transaction
+from django.db.models import Exists, QuerySet
 from django.db.models.functions import Now
 
+from backend.kernel.connections.advisory_locks import push_status
 from backend.kernel.errors import ObjectNotFound, ServiceError, UnderMaintenance
 from backend.kernel.json_types import Json, Wire
 from backend.kernel.principal import MASTER
@@ -21,16 +24,17 @@ from backend.logs.setup import get_logger
 from objects import service
 from objects.core.names import PUSH_STATUS, ObjectId
 from objects.core.values import wire_time
-from objects.database.orm import orm_queries
+from objects.database import locks
+from objects.database.orm import delete_in_batches, orm_queries
+from objects.push.adapters.base import CHUNK
 from objects.push.models import Push, PushTarget
 from objects.push.requests import PushRequest
+from objects.rules import Change, Rules
 
-CHUNK: Final = 50
-"""Targets that one worker claims, sends and records at a time."""
-_PER_TYPE: Final = ("sentPerType", "failedPerType", "sentPerUTCOffset", "failedPerUTCOffset")
+_TOTALS_FIELDS: Final = ("sentPerType", "failedPerType", "sentPerUTCOffset", "failedPerUTCOffset")
 
-# Rows may be published again after it: a worker that is sending records its outcomes then.
-_CANCELLED: Final = ObjectNotFound("The status of the push was deleted.")
+_CANCELLATION: Final = ObjectNotFound("The status of the push was deleted.")
+_BATCH_SIZE: Final = 1000  # targets
 
 log = get_logger("push")
 
@@ -68,8 +72,8 @@ def create(request: PushRequest, source: str) -> ObjectId:
 def publish(push_id: str) -> None:
     """Write what is known of a push to its status.
 
-    A status that was deleted ends the push. In maintenance mode, and while the database refuses
-    writes, nothing is changed: a later call does it.
+    If the status was deleted, pending targets of the push are removed. In maintenance mode, and
+    while the database refuses writes, nothing is changed: a later call does it.
     """
     try:
         _publish(push_id)
@@ -80,39 +84,85 @@ def publish(push_id: str) -> None:
 
 
 def _publish(push_id: str) -> None:
+    try:
+        _update_status(push_id)
+    except ObjectNotFound:
+        # A worker that is sending when the push is cancelled records its outcomes afterwards, so
+        # the row is published once more and cancelled again.
+        _finish_cancellation(push_id)
+
+
+def _update_status(push_id: str) -> None:
+    # A deletion locks the status before the push, so this mustn't lock the push first. Another lock
+    # keeps an older state from overwriting a newer one.
     with transaction.atomic():
+        locks.lock_transaction(push_status(push_id))
         with orm_queries():
-            push = Push.objects.select_for_update(no_key=True).filter(pk=push_id).first()
-            if push is None or push.is_published:
-                return
-        try:
-            with transaction.atomic():
-                service.update(MASTER, PUSH_STATUS, ObjectId(push_id), _fields(push))
-        except ObjectNotFound:
-            cancel(push)
+            push = Push.objects.filter(pk=push_id, is_published=False).first()
+        if push is None:
             return
+        service.update(MASTER, PUSH_STATUS, ObjectId(push_id), _fields(push))
         with orm_queries():
-            Push.objects.filter(pk=push_id).update(is_published=True)
+            unchanged = Push.objects.filter(
+                pk=push_id,
+                state=push.state,
+                pages=push.pages,
+                sent=push.sent,
+                failed=push.failed,
+            )
+            unchanged.update(is_published=True)
 
 
-def cancel(push: Push) -> None:
-    """End a push whose status was deleted."""
+# -- Cancelling -----------------------------------------------------------------------------------
+
+
+class StatusRules(Rules[Change]):
+    """The rules of ``_PushStatus``: deleting a status cancels its push."""
+
+    def after_delete(self, change: Change) -> None:
+        _cancel(Push.objects.filter(pk=change.object_id))
+
+    def after_purge(self) -> None:
+        _cancel(Push.objects.all())
+
+
+def _cancel(pushes: QuerySet[Push]) -> None:
+    """End pushes whose statuses are deleted, in the transaction of the deletion.
+
+    Their pending targets, which may be many, are removed by ``publish``.
+    """
     with orm_queries():
-        push.targets.filter(state=PushTarget.State.PENDING).delete()
-        Push.objects.filter(pk=push.pk).update(
+        pushes.exclude(state=Push.State.ENDED).update(
             state=Push.State.ENDED,
             ended_at=Now(),
-            error=encode_error(_CANCELLED),
-            is_published=True,
+            error=encode_error(_CANCELLATION),
+            is_published=False,
         )
-    log.info("push cancelled: its status was deleted", push=push.pk)
+
+
+def _finish_cancellation(push_id: str) -> None:
+    """Remove the pending targets of a push that is cancelled.
+
+    Targets that are locked, since a worker records their outcomes, are left to the next call.
+    """
+    push = Push.objects.filter(pk=push_id)
+    pending = PushTarget.objects.filter(push=push_id, state=PushTarget.State.PENDING)
+    # The status may be missing for another reason than a deletion by the object service.
+    _cancel(push)
+    removed = delete_in_batches(pending.order_by(), _BATCH_SIZE)
+    with orm_queries():
+        push.filter(~Exists(pending)).update(is_published=True)
+    log.info("push cancelled: its status was deleted", push=push_id, targets=removed)
+
+
+# -- The fields of a status -----------------------------------------------------------------------
 
 
 def _fields(push: Push) -> Wire:
     fields: Wire = {"numSent": push.sent}
     if push.failed:
         fields["numFailed"] = push.failed
-    fields |= {name: push.totals[name] for name in _PER_TYPE if name in push.totals}
+    fields |= {name: push.totals[name] for name in _TOTALS_FIELDS if name in push.totals}
     if push.state == Push.State.ENDED:
         fields["status"] = "failed" if push.error else "succeeded"
         fields["count"] = {"__op": "Delete"}

@@ -18,7 +18,7 @@ def prepare_push(push_id: str) -> None:
     is_more = True
     while is_more and monotonic() < end:
         is_more = expansion.expand(push_id)
-        if pages < delivery.SENDERS:
+        if pages < delivery.SENDERS or not is_more:
             continue_sending(push_id)
         pages += 1
     statuses.publish(push_id)

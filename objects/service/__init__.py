@@ -11,12 +11,13 @@ values and ``ServiceError``; they never see SQL and need no permission checks of
 from __future__ import annotations
 
 from objects.service.conditional_writes import update_unchanged
-from objects.service.reads import Found, aggregate, count, find, get
+from objects.service.reads import Found, Page, aggregate, count, find, find_page, get
 from objects.service.writes import Created, Updated, create, create_many, delete, update
 
 __all__ = [
     "Created",
     "Found",
+    "Page",
     "Updated",
     "aggregate",
     "count",
@@ -24,6 +25,7 @@ __all__ = [
     "create_many",
     "delete",
     "find",
+    "find_page",
     "get",
     "update",
     "update_unchanged",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
@@ -17,8 +18,10 @@ from objects import triggers
 from objects.access.policy import check_class, check_missing_class, read_action, readable
 from objects.access.protection import check_question, hidden_fields, hides_by_object
 from objects.access.scope import Scope
-from objects.core.names import CREATED_AT, ClassName, ObjectId, is_object_id
+from objects.core.names import CREATED_AT, OBJECT_ID, ClassName, ObjectId, is_object_id
 from objects.core.pipeline.parser import Aggregation
+from objects.core.query.parser import parse_where
+from objects.core.query.predicate import predicate
 from objects.core.query.tree import (
     Everything,
     Exists,
@@ -203,7 +206,80 @@ def _after_find(
     return triggers.after_find(principal, table.class_name, objects, options, is_get=is_get)
 
 
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some of the objects that a query finds, by id. ``last_id`` is where the next page begins
+    after, or None if there is none."""
+
+    objects: list[Wire]
+    last_id: str | None
+
+
+def find_page(
+    principal: Principal,
+    class_name: ClassName,
+    options: FindOptions,
+    *,
+    after: str,
+    also: Query = _NOTHING_ELSE,
+) -> Page:
+    """Return the objects with the next ``limit`` ids after ``after``; ``also`` is as for ``find``.
+
+    Handlers can't end or prolong a walk through all pages. Conditions that they add before a find
+    apply, but not their order, limit, skip and keys. What they drop after a find is missing in the
+    page, and what they add is in it if its id lies between those of the page. If they supply the
+    objects, those that satisfy ``also`` are split into pages.
+
+    Raises what ``find`` raises.
+    """
+    return with_current_classes(lambda: _find_page(principal, class_name, options, after, also))
+
+
+def _find_page(
+    principal: Principal, class_name: ClassName, options: FindOptions, after: str, also: Query
+) -> Page:
+    table = _table_for_reading(principal, class_name)
+    if table is None:
+        return Page([], None)
+    check_question(principal, table, options.where)
+    condition = readable(principal, table, read_action(table.class_name, options.where))
+    narrowed, supplied = triggers.before_find(principal, table.class_name, options)
+    options = replace(
+        options, where=narrowed.where, raw_where=narrowed.raw_where, order=_BY_ID, skip=0
+    )
+    results: list[Record] | list[Wire]
+    if supplied is not None:
+        satisfies = predicate(also)
+        remaining = [obj for obj in _by_id(supplied, after, None) if satisfies(obj)]
+        page = remaining[: options.limit]
+        last_id = str(page[-1][OBJECT_ID]) if len(remaining) > options.limit else None
+        results = page
+    else:
+        memory = result_memory.of_query()
+        where = all_of(options.where, condition, also)
+        if after:
+            where = all_of(where, parse_where({OBJECT_ID: {"$gt": after}}))
+        records = reads.find(
+            table, where, Scope(principal), order=_BY_ID, limit=options.limit, memory=memory
+        )
+        last_id = records[-1].object_id if len(records) == options.limit else None
+        results = _shaped(principal, table, records, options, memory)
+    objects = _after_find(principal, table, results, options)
+    return Page(_by_id(map(wire_object, objects), after, last_id), last_id)
+
+
+def _by_id(objects: Iterable[Wire], after: str, last_id: str | None) -> list[Wire]:
+    """Return the objects with ids between these, each once, in the order of their ids."""
+    by_id = {str(obj[OBJECT_ID]): obj for obj in objects if obj.get(OBJECT_ID)}
+    return [
+        by_id[object_id]
+        for object_id in sorted(by_id)
+        if object_id > after and (last_id is None or object_id <= last_id)
+    ]
+
+
 _BY_AGE = (OrderKey((CREATED_AT,)),)
+_BY_ID: Final = (OrderKey((OBJECT_ID,)),)
 
 
 def _order(options: FindOptions) -> tuple[OrderKey, ...]:

@@ -102,6 +102,11 @@ def push_sender(push_id: str, number: int) -> AdvisoryLock:
     return _text(f"push:{push_id}:{number}")
 
 
+def push_status(push_id: str) -> AdvisoryLock:
+    """Writing the status of a push from its row."""
+    return _text(f"push:{push_id}:status")
+
+
 def request(key: str) -> AdvisoryLock:
     """Requests of one caller with the same ``X-Svc-Request-Id``. ``key`` is their hash."""
     return _text(key)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import ssl
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -35,10 +36,15 @@ def _adapters(name: str, default: dict[str, str]) -> dict[str, str]:
     return adapters
 
 
-def _file(name: str, default: str) -> str:
+def _certificates(name: str, default: str) -> str:
     path = environment.text(name, default)
     if path and not Path(path).is_file():
         raise BadSetting(f"{name} must name a file, and there is none.")
+    if path:
+        try:
+            ssl.create_default_context(cafile=path)
+        except OSError:
+            raise BadSetting(f"{name} must name a file of certificates in PEM form.") from None
     return path
 
 
@@ -83,7 +89,7 @@ class Push(Area):
     PUSH_CA_FILE = Setting(
         "",
         "a file of certificates to trust instead of the system's when pushes are sent",
-        _file,
+        _certificates,
     )
 
     @classmethod

@@ -10,6 +10,7 @@ from typing import Final
 
 import jwt
 import msgspec
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
@@ -17,6 +18,7 @@ from backend.settings.conf import service_settings
 from objects.push.adapters import apple, tokens
 from objects.push.adapters.base import (
     SENT,
+    BadKey,
     BadMessage,
     Message,
     Outcome,
@@ -24,7 +26,7 @@ from objects.push.adapters.base import (
     gone,
     later,
 )
-from objects.push.adapters.http2 import UNAVAILABLE, Http2Adapter, Http2Client, Response
+from objects.push.adapters.http2 import UNAVAILABLE_STATUSES, Http2Adapter, Http2Client, Response
 
 _TOKEN: Final = re.compile(r"[0-9A-Fa-f]{16,400}")
 _TOKEN_STEP: Final = 1800
@@ -34,7 +36,7 @@ _REASON: Final = re.compile(r"[A-Za-z]{1,64}")
 _REFUSED_TOKENS: Final = frozenset(
     {"ExpiredProviderToken", "InvalidProviderToken", "MissingProviderToken"}
 )
-_GONE: Final = frozenset({"Unregistered", "ExpiredToken"})
+_GONE_REASONS: Final = frozenset({"Unregistered", "ExpiredToken"})
 
 
 class ApnsAdapter(Http2Adapter):
@@ -80,9 +82,9 @@ def _outcome(response: Response) -> Outcome:
         return SENT
     reason = _reason(response)
     shown = f"APNs: {response.status} {reason}".rstrip()
-    if response.status == 410 and (reason in _GONE or not reason):
+    if response.status == 410 and (reason in _GONE_REASONS or not reason):
         return gone(shown)
-    if response.status in UNAVAILABLE or reason in _REFUSED_TOKENS:
+    if response.status in UNAVAILABLE_STATUSES or reason in _REFUSED_TOKENS:
         return later(shown, response.retry_after)
     return failed(shown)
 
@@ -95,7 +97,7 @@ def _reason(response: Response) -> str:
 def provider_token(*, exact: bool = False) -> str:
     """Return the token of the team, signed at most half an hour ago; now if ``exact``.
 
-    Raises ``ValueError`` for a key that can't sign.
+    Raises ``BadKey``.
     """
 
     def sign() -> str:
@@ -116,10 +118,10 @@ def _private_key() -> EllipticCurvePrivateKey:
     text = service_settings.APNS_KEY.replace("\\n", "\n")
     try:
         key = load_pem_private_key(text.encode(), password=None)
-    except (ValueError, TypeError):
-        raise ValueError("no private key") from None  # the text of the error may quote it
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise BadKey("no private key") from None  # the text of the error may quote it
     if not isinstance(key, EllipticCurvePrivateKey) or not isinstance(key.curve, SECP256R1):
-        raise ValueError("no key for ES256")
+        raise BadKey("no key for ES256")
     return key
 
 
@@ -139,5 +141,5 @@ def apns_problems() -> Iterator[str]:
     if service_settings.APNS_KEY:
         try:
             _private_key()
-        except ValueError:
+        except BadKey:
             yield "APNS_KEY isn't a private key for ES256, as Apple's .p8 files are."

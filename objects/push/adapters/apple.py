@@ -10,7 +10,7 @@ from typing import Final
 from backend.kernel.json_types import Json, Wire
 from objects.push.adapters.base import BadMessage, Message
 
-_PLAIN: Final = {
+_APS_KEYS: Final = {
     "sound": "sound",
     "badge": "badge",
     "targetContentIdentifier": "target-content-id",
@@ -18,8 +18,8 @@ _PLAIN: Final = {
     "category": "category",
     "threadId": "thread-id",
 }
-_FLAGS: Final = ("content-available", "mutable-content")
-_HEADERS: Final = frozenset(
+_FLAG_KEYS: Final = ("content-available", "mutable-content")
+_HEADER_KEYS: Final = frozenset(
     {
         *("id", "collapseId", "collapse_id", "channelId", "requestId", "pushType", "push_type"),
         *("topic", "expiry", "expiration_time", "priority"),
@@ -56,12 +56,12 @@ def payload(message: Message) -> Wire:
     aps: Wire = dict(sent) if isinstance(sent, dict) else {}
     result: Wire = {"aps": aps}
     for key, value in data.items():
-        if key in _PLAIN:
-            aps[_PLAIN[key]] = value
-        elif key in _FLAGS:
+        if key in _APS_KEYS:
+            aps[_APS_KEYS[key]] = value
+        elif key in _FLAG_KEYS:
             if value in (1, "1", True):
                 aps[key] = 1
-        elif key not in ("aps", "alert", "title") and key not in _HEADERS:
+        elif key not in ("aps", "alert", "title") and key not in _HEADER_KEYS:
             result[key] = value
     alert = _alert(data.get("alert"), data.get("title"))
     if alert is not None:

@@ -10,6 +10,10 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 
 from backend.kernel.json_types import Wire
 
+CHUNK: Final = 50
+"""Targets that one worker claims, sends and records at a time."""
+CHUNK_WAIT: Final = 30.0
+"""Seconds that an adapter may take to send a chunk."""
 LONGEST_REASON: Final = 200  # characters
 LONGEST_PAUSE: Final = 3600.0
 """Seconds that a service may ask to wait before the next attempt."""
@@ -62,6 +66,9 @@ class Outcome:
 
 
 SENT: Final = Outcome(Result.SENT)
+INTERNAL_ERROR: Final = Outcome(
+    Result.LATER, "internal error: look for its traceback in the service's log"
+)
 
 
 def failed(reason: str) -> Outcome:
@@ -81,11 +88,19 @@ class BadMessage(Exception):
     """A message that the service would refuse, with the reason."""
 
 
+class BadKey(Exception):
+    """A key in the settings that can't be used. The text doesn't quote it."""
+
+
 class Adapter(Protocol):
     """Sends messages by one service. Instances belong to one run of a task."""
 
     async def send(self, messages: Sequence[Message]) -> list[Outcome]:
-        """Send messages and return the outcome of each, in order. Never raises."""
+        """Send at most ``CHUNK`` messages and return the outcome of each, in order.
+
+        Takes ``CHUNK_WAIT`` seconds at most. Another adapter may send at the same time, in the same
+        event loop.
+        """
 
     async def close(self) -> None:
         """Close connections."""

@@ -22,6 +22,7 @@ from objects.core.values import wire_time
 from objects.push.adapters import apple, tokens
 from objects.push.adapters.base import (
     SENT,
+    BadKey,
     BadMessage,
     Message,
     Outcome,
@@ -30,7 +31,7 @@ from objects.push.adapters.base import (
     later,
 )
 from objects.push.adapters.http2 import (
-    UNAVAILABLE,
+    UNAVAILABLE_STATUSES,
     Http2Adapter,
     Http2Client,
     NoResponse,
@@ -39,15 +40,15 @@ from objects.push.adapters.http2 import (
 
 _SCOPE: Final = "https://www.googleapis.com/auth/firebase.messaging"
 _GRANT: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
-_APPLE: Final = frozenset({"ios", "osx", "tvos", "watchos"})
-_NOT_IN_DATA: Final = frozenset(
+_APPLE_TYPES: Final = frozenset({"ios", "osx", "tvos", "watchos"})
+_FIELDS_NOT_IN_DATA: Final = frozenset(
     {"badge", "content-available", "mutable-content", "priority", "expiration_time"}
 )
 _LONGEST_TTL: Final = 28 * 86_400  # seconds
 _LONGEST_TOKEN: Final = 4096
 _PROJECT: Final = re.compile(r"[a-z0-9][a-z0-9:.-]{0,62}")
-_ACCESS: Final = re.compile(r"[\x21-\x7e]{1,4096}")
-_CODE: Final = re.compile(r"[A-Z_]{1,64}")
+_ACCESS_TOKEN: Final = re.compile(r"[\x21-\x7e]{1,4096}")
+_ERROR_CODE: Final = re.compile(r"[A-Z_]{1,64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,9 @@ class FcmAdapter(Http2Adapter):
             response = await client.post(account.token_uri, form, headers)
             values = response.json()
             token, seconds = values.get("access_token"), values.get("expires_in")
-            if not (response.status == 200 and isinstance(token, str) and _ACCESS.fullmatch(token)):
+            if not (
+                response.status == 200 and isinstance(token, str) and _ACCESS_TOKEN.fullmatch(token)
+            ):
                 raise NoResponse(f"no access token (status {response.status})")
             if not isinstance(seconds, int | float) or isinstance(seconds, bool):
                 seconds = 300
@@ -126,21 +129,21 @@ def _assertion(account: ServiceAccount) -> str:
         return jwt.encode(claims, account.private_key, algorithm="RS256")
     except Exception:
         # The text of the error may quote the key.
-        raise ValueError("no key for RS256") from None
+        raise BadKey("no key for RS256") from None
 
 
 def service_account() -> ServiceAccount:
-    """Return the account of the settings. Raises ``ValueError``, without what it holds."""
+    """Return the account of the settings. Raises ``BadKey``, without what it holds."""
     try:
         value = msgspec.json.decode(service_settings.FCM_SERVICE_ACCOUNT)
         account = msgspec.convert(value, ServiceAccount)
-    except (msgspec.DecodeError, msgspec.ValidationError):
-        raise ValueError("no service account") from None
-    parts = urlsplit(account.token_uri)
-    if parts.scheme != "https" and parts.hostname not in LOOPBACK_HOSTS:
-        raise ValueError("token_uri isn't https")
+        token_uri = urlsplit(account.token_uri)
+    except (msgspec.DecodeError, msgspec.ValidationError, ValueError):
+        raise BadKey("no service account") from None
+    if token_uri.scheme != "https" and token_uri.hostname not in LOOPBACK_HOSTS:
+        raise BadKey("token_uri isn't https")
     if not _PROJECT.fullmatch(account.project_id):
-        raise ValueError("no project")
+        raise BadKey("no project")
     return account
 
 
@@ -149,7 +152,7 @@ def fcm_message(message: Message) -> dict[str, Any]:
     raw = message.body.get("rawPayload")
     if isinstance(raw, dict):
         content: dict[str, Any] = dict(raw)
-    elif message.device_type in _APPLE:
+    elif message.device_type in _APPLE_TYPES:
         content = {"apns": _apple(message)}
     else:
         content = {"android": _android(message)}
@@ -157,7 +160,7 @@ def fcm_message(message: Message) -> dict[str, Any]:
 
 
 def _android(message: Message) -> Wire:
-    data = {key: value for key, value in message.data.items() if key not in _NOT_IN_DATA}
+    data = {key: value for key, value in message.data.items() if key not in _FIELDS_NOT_IN_DATA}
     android: Wire = {
         "priority": "high",
         "data": {
@@ -187,7 +190,7 @@ def _outcome(response: Response) -> Outcome:
     shown = f"FCM: {response.status} {code}".rstrip()
     if code == "UNREGISTERED":
         return gone(shown)
-    if response.status in UNAVAILABLE or response.status == 401 or code == "UNAVAILABLE":
+    if response.status in UNAVAILABLE_STATUSES or response.status == 401 or code == "UNAVAILABLE":
         return later(shown, response.retry_after)
     return failed(shown)
 
@@ -201,7 +204,7 @@ def _error_code(response: Response) -> str:
     entries = details if isinstance(details, list) else []
     codes = [entry.get("errorCode") for entry in entries if isinstance(entry, dict)]
     for code in (*codes, error.get("status")):
-        if isinstance(code, str) and _CODE.fullmatch(code):
+        if isinstance(code, str) and _ERROR_CODE.fullmatch(code):
             return code
     return ""
 
@@ -213,5 +216,5 @@ def fcm_problems() -> Iterator[str]:
         return
     try:
         _assertion(service_account())
-    except ValueError:
+    except BadKey:
         yield "FCM_SERVICE_ACCOUNT isn't the JSON of a service account, with its private key."

@@ -18,18 +18,28 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 
+from backend.logs.setup import get_logger
 from backend.settings.conf import service_settings
-from objects.push.adapters.base import BadMessage, Message, Outcome, failed, later
+from objects.push.adapters.base import (
+    CHUNK_WAIT,
+    INTERNAL_ERROR,
+    BadKey,
+    BadMessage,
+    Message,
+    Outcome,
+    failed,
+    later,
+)
 
 WAIT: Final = 10.0
 """Seconds for a request as a whole."""
-CHUNK_WAIT: Final = 30.0
-"""Seconds for all requests of a chunk."""
-UNAVAILABLE: Final = frozenset({429, 500, 502, 503, 504})
+UNAVAILABLE_STATUSES: Final = frozenset({429, 500, 502, 503, 504})
 """Statuses after which the same request may be accepted later."""
-_LARGEST: Final = 64 * 1024  # bytes of a response
-_CONNECTIONS: Final = 4
-_MESSAGES_AT_ONCE: Final = 50
+BAD_CA_FILE: Final = "PUSH_CA_FILE isn't a file of certificates in PEM form"
+_MAX_RESPONSE_BYTES: Final = 64 * 1024
+_MAX_CONNECTIONS: Final = 4
+
+log = get_logger("push")
 
 
 class NoResponse(Exception):
@@ -65,7 +75,7 @@ class Response:
 
 
 class Http2Client:
-    """Connections to one service."""
+    """Connections to one service. Raises ``NoResponse`` if they can't be made at all."""
 
     def __init__(self) -> None:
         try:
@@ -73,14 +83,18 @@ class Http2Client:
             import httpx
         except ImportError:
             raise NoResponse("the packages of requirements-push.txt aren't installed") from None
+        try:
+            tls = trusted_certificates(service_settings.PUSH_CA_FILE)
+        except OSError as error:
+            raise NoResponse(BAD_CA_FILE) from error
         self._httpx = httpx
         self._client = httpx.AsyncClient(
             http2=True,
-            verify=_tls(service_settings.PUSH_CA_FILE),
+            verify=tls,
             follow_redirects=False,
             trust_env=False,
             timeout=httpx.Timeout(WAIT),
-            limits=httpx.Limits(max_connections=_CONNECTIONS),
+            limits=httpx.Limits(max_connections=_MAX_CONNECTIONS),
         )
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Response:
@@ -93,7 +107,7 @@ class Http2Client:
                 received = bytearray()
                 async for piece in response.aiter_bytes():
                     received += piece
-                    if len(received) > _LARGEST:
+                    if len(received) > _MAX_RESPONSE_BYTES:
                         raise NoResponse("its response is too large")
                 return Response(response.status_code, response.headers, bytes(received))
         except TimeoutError:
@@ -121,49 +135,58 @@ class Http2Adapter(ABC):
 
     @abstractmethod
     async def attempt(self, message: Message, client: Http2Client) -> Outcome:
-        """Send a message.
-
-        Raises ``BadMessage``, ``NoResponse``, and ``ValueError`` or ``TypeError`` for a key that
-        can't be used.
-        """
+        """Send a message. Raises ``BadMessage``, ``BadKey`` and ``NoResponse``."""
 
     async def send(self, messages: Sequence[Message]) -> list[Outcome]:
         """Send messages concurrently. What takes longer than ``CHUNK_WAIT`` is cancelled."""
-        turns = asyncio.Semaphore(_MESSAGES_AT_ONCE)
-
-        async def send(message: Message) -> Outcome:
-            async with turns:
-                return await self._send(message)
-
-        tasks = [asyncio.ensure_future(send(message)) for message in messages]
-        if tasks:
-            _, pending = await asyncio.wait(tasks, timeout=CHUNK_WAIT)
-            for task in pending:
-                task.cancel()
-            await asyncio.gather(*pending, return_exceptions=True)
-        unfinished = later(f"{self.service} didn't respond in time")
-        return [
-            unfinished if task.cancelled() or task.exception() is not None else task.result()
-            for task in tasks
-        ]
+        if not messages:
+            return []
+        try:
+            client = self._client = self._client or Http2Client()
+        except NoResponse as error:
+            log.warning("an adapter of pushes can't be used", adapter=self.service, exc_info=error)
+            return [later(f"{self.service}: {error}")] * len(messages)
+        tasks = [asyncio.ensure_future(self._send(message, client)) for message in messages]
+        _, pending = await asyncio.wait(tasks, timeout=CHUNK_WAIT)
+        for task in pending:
+            task.cancel()
+        await asyncio.gather(*pending, return_exceptions=True)
+        exceptions = [task.exception() for task in tasks if not task.cancelled()]
+        internal_errors = [exception for exception in exceptions if exception is not None]
+        if internal_errors:
+            # One for all: they are rarely different, and a chunk has many messages.
+            log.error(
+                "an adapter of pushes failed",
+                adapter=self.service,
+                messages=len(internal_errors),
+                exc_info=internal_errors[0],
+            )
+        return [self._outcome_of(task) for task in tasks]
 
     async def close(self) -> None:
         if self._client is not None:
             await self._client.close()
 
-    async def _send(self, message: Message) -> Outcome:
+    async def _send(self, message: Message, client: Http2Client) -> Outcome:
         try:
-            if self._client is None:
-                self._client = Http2Client()
-            return await self.attempt(message, self._client)
+            return await self.attempt(message, client)
         except BadMessage as error:
             return failed(str(error))
         except NoResponse as error:
             return later(f"{self.service}: {error}")
-        except (ValueError, TypeError):
+        except BadKey:
             return later(f"{self.key} can't be used")
+
+    def _outcome_of(self, task: asyncio.Task[Outcome]) -> Outcome:
+        if task.cancelled():
+            return later(f"{self.service} didn't respond in time")
+        return INTERNAL_ERROR if task.exception() is not None else task.result()
 
 
 @lru_cache(maxsize=4)
-def _tls(authorities: str) -> ssl.SSLContext:
+def trusted_certificates(authorities: str) -> ssl.SSLContext:
+    """Return a context that trusts the certificates of a file, or the system's without one.
+
+    Raises ``OSError``, which ``ssl.SSLError`` is, for a file without certificates.
+    """
     return ssl.create_default_context(cafile=authorities or None)

@@ -12,6 +12,7 @@ from backend.settings.conf import service_settings
 from objects.push.adapters.apns import ApnsAdapter, apns_problems
 from objects.push.adapters.base import Adapter
 from objects.push.adapters.fcm import FcmAdapter, fcm_problems
+from objects.push.adapters.http2 import BAD_CA_FILE, trusted_certificates
 from objects.push.adapters.log import LogAdapter
 
 FACTORIES: Final[dict[str, Callable[[], Adapter]]] = {
@@ -53,5 +54,10 @@ def problems() -> Iterator[str]:
     names = set(service_settings.PUSH_ADAPTERS.values())
     if names & _PROBLEMS.keys() and not (find_spec("httpx") and find_spec("h2")):
         yield "The packages of requirements-push.txt aren't installed."
+    if names & _PROBLEMS.keys():
+        try:
+            trusted_certificates(service_settings.PUSH_CA_FILE)
+        except OSError:
+            yield f"{BAD_CA_FILE}."
     for name in sorted(names & _PROBLEMS.keys()):
         yield from _PROBLEMS[name]()

@@ -9,7 +9,7 @@ from typing import Final
 
 _lock = threading.Lock()
 _tokens: dict[str, tuple[str, float]] = {}
-_MOST: Final = 16
+_MAX_TOKENS: Final = 16
 
 
 def cached(key: str) -> str | None:
@@ -22,7 +22,7 @@ def cached(key: str) -> str | None:
 def store(key: str, token: str, seconds: float) -> None:
     """Keep a token for so many seconds."""
     with _lock:
-        if len(_tokens) >= _MOST:
+        if len(_tokens) >= _MAX_TOKENS:
             _tokens.clear()
         _tokens[key] = (token, time() + seconds)
 

@@ -36,6 +36,19 @@ def push(**body: Any) -> str:
     return str(reply.headers["X-Svc-Push-Status-Id"])
 
 
+def cancel(push_id: str) -> None:
+    """Delete the status of a push."""
+    assert api.delete(f"/classes/_PushStatus/{push_id}").status == 200
+
+
+def sweep(**options: Any) -> tuple[list[str], list[str]]:
+    """Return the pushes that workers get to read, and those to send."""
+    to_read: list[str] = []
+    to_send: list[str] = []
+    delivery.start_due(to_read.append, to_send.append, **options)
+    return to_read, to_send
+
+
 def work(push_id: str) -> dict[str, Any]:
     """Do what workers do with a push that is due, and return its status."""
     while expansion.expand(push_id):
@@ -61,6 +74,7 @@ def pass_time(seconds: float) -> None:
     with connection.cursor() as cursor:
         for table, column in (
             (Push._meta.db_table, "due_at"),
+            (Push._meta.db_table, "started_at"),
             (Push._meta.db_table, "ended_at"),
             (PushTarget._meta.db_table, "due_at"),
         ):

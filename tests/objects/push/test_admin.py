@@ -18,12 +18,6 @@ from tests.objects.push.recorder import Recorder
 PAGE = "/admin/push/"
 
 
-@pytest.fixture
-def recorder() -> Any:
-    with Recorder.installed() as recorder:
-        yield recorder
-
-
 def text_of(staff: Client, path: str) -> str:
     response = staff.get(path)
     assert response.status_code == 200

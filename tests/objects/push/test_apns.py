@@ -11,6 +11,8 @@ import pytest
 from django.test import override_settings
 
 from objects.push.adapters import http2, setup
+from objects.push.adapters.base import Message, Outcome
+from objects.push.adapters.http2 import Http2Adapter, Http2Client
 from tests.objects.push.fake_apns import (
     GARBAGE,
     HANG_UP,
@@ -22,6 +24,7 @@ from tests.objects.push.fake_apns import (
     Received,
 )
 from tests.objects.push.pushing import api, install, pass_time, push, targets, work
+from tests.objects.push.recorder import adapters
 
 pytestmark = pytest.mark.django_db
 
@@ -250,6 +253,48 @@ def test_a_bad_key_is_neither_logged_nor_shown(
     captured = capfd.readouterr()
     shown = captured.out + captured.err + problems + json.dumps(api.results("_PushStatus"))
     assert "secret" not in shown
+
+
+def test_a_file_without_certificates_is_named(
+    apns: FakeApns, settings: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    wrong = tmp_path / "wrong.pem"
+    wrong.write_text("no certificate")
+    install_ios()
+    problem = "PUSH_CA_FILE isn't a file of certificates in PEM form"
+    with override_settings(SERVICE={**settings.SERVICE, "PUSH_CA_FILE": str(wrong)}):
+        push_id = push()
+        work(push_id)
+        assert [*setup.problems()] == [f"{problem}."]
+    assert targets(push_id)[0].error == f"APNs: {problem}"
+    assert "SSLError" in capfd.readouterr().err
+    pass_time(10)
+    assert work(push_id)["numSent"] == 1
+
+
+class BrokenAdapter(Http2Adapter):
+    """Has an internal error."""
+
+    service = "Broken"
+    key = "its key"
+
+    async def attempt(self, message: Message, client: Http2Client) -> Outcome:
+        raise ValueError("a bug")
+
+
+def test_an_internal_error_of_an_adapter_is_logged_once_for_a_chunk(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    install(3)
+    with adapters(log=BrokenAdapter()):
+        push_id = push()
+        assert work(push_id)["status"] == "running"
+    assert {target.error for target in targets(push_id)} == {
+        "internal error: look for its traceback in the service's log"
+    }
+    logged = capfd.readouterr().err
+    assert logged.count("ValueError: a bug") == 1
+    assert "in attempt" in logged
 
 
 def test_no_token_of_a_device_is_logged(apns: FakeApns, capfd: pytest.CaptureFixture[str]) -> None:

@@ -53,7 +53,7 @@ def test_audiences_are_queried_and_counted(master: Api) -> None:
     for name in ("a", "b", "c"):
         master.post("/push_audiences", {"name": name, "query": IOS})
     never = {"timesUsed": {"$exists": False}, "lastUsed": {"$exists": False}}
-    reply = master.get("/push_audiences", where=never, order="-createdAt", limit=1, count=1)
+    reply = master.get("/push_audiences", where=never, order="-createdAt,-name", limit=1, count=1)
     assert [item["name"] for item in reply.json["results"]] == ["c"]
     assert reply.json["count"] == 3
     reply = master.get("/push_audiences", limit=0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import psycopg
@@ -9,23 +11,18 @@ import pytest
 from django.test import override_settings
 from django.utils import timezone
 
+from objects import doctor
 from objects.definitions.models import Maintenance
 from objects.push import delivery, expansion, statuses
 from objects.push.adapters import setup
-from objects.push.adapters.base import SENT, failed, gone, later
-from objects.push.models import Push, PushTarget
+from objects.push.adapters.base import SENT, Message, Outcome, failed, gone, later
+from objects.push.models import Push
 from tests.objects.push.pushing import api, install, pass_time, push, status, targets, work
-from tests.objects.push.recorder import Recorder
+from tests.objects.push.recorder import Recorder, WorkerKilled, adapters
 from tests.other_process import database_url
 from tests.rest import MASTER, Api
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def recorder() -> Any:
-    with Recorder.installed() as recorder:
-        yield recorder
 
 
 def test_all_installations_with_a_token_get_it(recorder: Recorder) -> None:
@@ -199,6 +196,45 @@ def test_an_adapter_that_raises_is_an_attempt(recorder: Recorder) -> None:
     assert work(push_id)["numSent"] == 1
 
 
+def test_all_adapters_of_a_chunk_send_at_the_same_time(settings: Any) -> None:
+    """So that the lease of a chunk doesn't depend on their number."""
+    both = asyncio.Barrier(2)
+
+    class Waiting(Recorder):
+        async def send(self, messages: Sequence[Message]) -> list[Outcome]:
+            async with asyncio.timeout(10):
+                await both.wait()
+            return await super().send(messages)
+
+    install(1, deviceType="ios")
+    install(1, deviceType="android")
+    service = {**settings.SERVICE, "PUSH_ADAPTERS": {"ios": "apns", "android": "fcm"}}
+    with adapters(apns=Waiting(), fcm=Waiting()), override_settings(SERVICE=service):
+        assert work(push())["sentPerType"] == {"ios": 1, "android": 1}
+
+
+def test_a_page_that_cannot_be_read_fails_the_push_after_those_before(
+    recorder: Recorder, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(expansion, "PAGE", 2)
+    install(3)
+    push_id = push(where={"deviceToken": {"$exists": True}})
+    assert expansion.expand(push_id)
+    # The second page has a query that can't be answered.
+    wrong = Push.objects.get(pk=push_id).request.replace('{"$exists":true}', '{"$wrong":1}')
+    Push.objects.filter(pk=push_id).update(request=wrong)
+    expansion.expand(push_id)
+    statuses.publish(push_id)
+    assert (status(push_id)["status"], status(push_id)["count"]) == ("running", 1)
+    stored = work(push_id)
+    assert (stored["status"], stored["numSent"]) == ("failed", 2)
+    assert set(stored["errorMessage"]) == {"code", "message"}
+    assert "count" not in stored
+    assert len(recorder.messages) == 2
+    pass_time(1200)
+    assert [finding.level for finding in doctor.push_notifications()] == ["ok"]
+
+
 def test_expired_targets_are_not_sent(recorder: Recorder) -> None:
     install(1)
     stored = work(push(expiration_time="2020-01-01T00:00:00Z"))
@@ -221,12 +257,12 @@ def test_unregistered_tokens_are_removed(recorder: Recorder) -> None:
 
 def test_a_new_token_is_not_removed(recorder: Recorder) -> None:
     first = install(1)[0]
-
+    recorder.outcomes = {"token-0": gone("unregistered")}
     push_id = push()
     expansion.expand(push_id)
-    claimed = delivery._claim(push_id)
     api.put(f"/installations/{first}", {"deviceToken": "new"})
-    delivery._record(Push.objects.get(pk=push_id), claimed, [gone("unregistered")])
+    assert work(push_id)["numFailed"] == 1
+    assert recorder.tokens == ["token-0"]
     assert api.get(f"/installations/{first}").json["deviceToken"] == "new"
 
 
@@ -238,30 +274,44 @@ def test_removing_tokens_can_be_switched_off(recorder: Recorder, settings: Any) 
     assert api.get(f"/installations/{first}").json["deviceToken"] == "token-0"
 
 
+def kill_a_worker(push_id: str, recorder: Recorder) -> None:
+    """Have a worker killed while it sends a chunk."""
+    recorder.error = WorkerKilled()
+    with pytest.raises(WorkerKilled):
+        delivery.send(push_id)
+    recorder.error = None
+
+
 def test_a_lost_worker_loses_no_target(recorder: Recorder) -> None:
     install(2)
     push_id = push()
     expansion.expand(push_id)
-    lost = delivery._claim(push_id)  # by a worker that is killed now
-    assert len(lost) == 2
+    kill_a_worker(push_id, recorder)
     assert work(push_id)["numSent"] == 0
+    assert len(recorder.messages) == 2
     pass_time(delivery.LEASE.total_seconds() + 1)
     stored = work(push_id)
     assert (stored["status"], stored["numSent"]) == ("succeeded", 2)
-    assert len(recorder.messages) == 2
+    assert len(recorder.messages) == 4
 
 
-def test_an_outcome_counts_once(recorder: Recorder) -> None:
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("outcome", [SENT, failed("late")])
+def test_an_outcome_counts_once(recorder: Recorder, outcome: Outcome) -> None:
     install(1)
     push_id = push()
     expansion.expand(push_id)
-    slow = delivery._claim(push_id)
-    pass_time(delivery.LEASE.total_seconds() + 1)
-    work(push_id)
-    delivery._record(Push.objects.get(pk=push_id), slow, [SENT])
-    delivery._record(Push.objects.get(pk=push_id), slow, [failed("late")])
+
+    def send_too() -> None:
+        pass_time(delivery.LEASE.total_seconds() + 1)
+        delivery.send(push_id)
+        recorder.outcomes = {"token-0": outcome}
+
+    recorder.meanwhile = send_too
+    delivery.send(push_id)
     stored = status(push_id)
     assert (stored["numSent"], "numFailed" in stored) == (1, False)
+    assert len(recorder.messages) == 2
 
 
 def test_workers_that_die_each_time_end_with_a_failure(recorder: Recorder) -> None:
@@ -269,39 +319,11 @@ def test_workers_that_die_each_time_end_with_a_failure(recorder: Recorder) -> No
     push_id = push()
     expansion.expand(push_id)
     for _ in range(delivery.ATTEMPTS):
-        delivery._claim(push_id)
+        kill_a_worker(push_id, recorder)
         pass_time(delivery.LEASE.total_seconds() + 1)
     assert work(push_id)["numFailed"] == 1
-    assert recorder.messages == []
-
-
-def test_deleting_the_status_cancels_the_rest(recorder: Recorder) -> None:
-    install(2)
-    recorder.outcomes = {"token-0": later("busy")}
-    push_id = push()
-    work(push_id)
-    assert api.delete(f"/classes/_PushStatus/{push_id}").status == 200
-    recorder.outcomes = {}
-    pass_time(10)
-    delivery.send(push_id)
-    pass_time(100)
-    delivery.send(push_id)
-    assert Push.objects.get(pk=push_id).state == "ended"
-    assert PushTarget.objects.filter(state="pending").count() == 0
-
-
-def test_a_push_that_is_cancelled_while_a_chunk_is_sent_ends(recorder: Recorder) -> None:
-    install(2)
-    push_id = push()
-    expansion.expand(push_id)
-    taken = delivery._claim(push_id)
-    assert api.delete(f"/classes/_PushStatus/{push_id}").status == 200
-    statuses.publish(push_id)
-    delivery._record(Push.objects.get(pk=push_id), taken, [SENT, SENT])
-    started: list[str] = []
-    delivery.start_due(started.append, started.append)
-    stored = Push.objects.get(pk=push_id)
-    assert (stored.state, stored.is_published, started) == ("ended", True, [])
+    assert len(recorder.messages) == delivery.ATTEMPTS
+    assert targets(push_id)[0].error == "the last attempt wasn't finished"
 
 
 def test_a_changed_status_does_not_change_the_delivery(recorder: Recorder) -> None:

@@ -164,8 +164,9 @@ def test_a_bad_account_is_neither_logged_nor_shown(
     assert "secret-text" not in captured.out + captured.err + problems
 
 
-def test_an_account_cannot_name_any_address(fcm: FakeFcm, settings: Any) -> None:
-    account = json.loads(fcm.account) | {"token_uri": "http://169.254.169.254/token"}
+@pytest.mark.parametrize("address", ["http://169.254.169.254/token", "https://[broken/token"])
+def test_an_account_cannot_name_any_address(fcm: FakeFcm, settings: Any, address: str) -> None:
+    account = json.loads(fcm.account) | {"token_uri": address}
     install(1)
     service = {**settings.SERVICE, "FCM_SERVICE_ACCOUNT": json.dumps(account)}
     with override_settings(SERVICE=service):

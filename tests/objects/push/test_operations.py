@@ -68,6 +68,7 @@ def test_metrics_show_what_is_due() -> None:
         ("FCM_URL", "http://fcm.example.org"),
         ("APNS_URL", "http://127.0.0.1:1"),
         ("PUSH_CA_FILE", "/nothing/here.pem"),
+        ("PUSH_CA_FILE", __file__),
     ],
 )
 def test_bad_settings_end_the_process(

@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
+from django.utils import timezone
 
-from objects.push import delivery, local_times
+from objects.definitions.models import Maintenance
+from objects.push import expansion, local_times, retention
+from objects.push.adapters.base import later
 from objects.push.models import Push
-from tests.objects.push.pushing import api, install, pass_time, push, status, work
+from tests.objects.push.pushing import api, install, pass_time, push, status, sweep, targets, work
 from tests.objects.push.recorder import Recorder
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def recorder() -> Any:
-    with Recorder.installed() as recorder:
-        yield recorder
-
-
-def sweep() -> tuple[list[str], list[str]]:
-    """The pushes that workers get to read, and those to send."""
-    to_read: list[str] = []
-    to_send: list[str] = []
-    delivery.start_due(to_read.append, to_send.append)
-    return to_read, to_send
 
 
 def in_hours(hours: float) -> datetime:
@@ -59,29 +47,15 @@ def test_a_time_that_is_past_is_now(recorder: Recorder) -> None:
     assert work(push(push_time="2020-01-01T00:00:00Z"))["numSent"] == 1
 
 
-def test_deleting_the_status_cancels_a_scheduled_push(recorder: Recorder) -> None:
-    install(1)
-    push_id = push(push_time=in_hours(1).isoformat())
-    api.delete(f"/classes/_PushStatus/{push_id}")
-    pass_time(3601)
-    from objects.push import expansion, statuses
-
-    expansion.expand(push_id)
-    statuses.publish(push_id)
-    delivery.send(push_id)
-    assert Push.objects.get(pk=push_id).state == "ended"
-    assert recorder.messages == []
-
-
 def test_local_time_goes_from_east_to_west(recorder: Recorder) -> None:
-    zones = {
-        "Pacific/Kiritimati": None,
-        "Asia/Kolkata": None,
-        "Europe/Berlin": None,
-        "America/New_York": None,
-        "Nowhere/Else": None,
-        None: None,
-    }
+    zones = [
+        "Pacific/Kiritimati",
+        "Asia/Kolkata",
+        "Europe/Berlin",
+        "America/New_York",
+        "Nowhere/Else",
+        None,
+    ]
     ids = {install(1, timeZone=zone)[0]: zone for zone in zones}
     noon = "2030-01-15T12:00:00"
     push_id = push(push_time=noon)
@@ -107,6 +81,74 @@ def test_local_time_goes_from_east_to_west(recorder: Recorder) -> None:
     assert stored["sentPerUTCOffset"] == {"14": 1, "5:30": 1, "1": 1, "0": 2, "-5": 1}
 
 
+def test_a_wave_that_cannot_be_read_leaves_no_device_of_those_before_out(
+    recorder: Recorder,
+) -> None:
+    install(1, timeZone="Pacific/Kiritimati")
+    install(1)
+    push_id = push(push_time="2030-01-15T12:00:00", where={"deviceToken": {"$exists": True}})
+    make_due()
+    expansion.expand(push_id)
+    row = Push.objects.get(pk=push_id)
+    Push.objects.update(request=row.request.replace('{"$exists":true}', '{"$wrong":1}'))
+    make_due()
+    stored = work(push_id)
+    assert (stored["status"], stored["numSent"]) == ("failed", 1)
+    assert stored["sentPerUTCOffset"] == {"14": 1}
+
+
+def make_due() -> None:
+    Push.objects.update(due_at=timezone.now() - timedelta(seconds=1))
+
+
+def test_a_device_that_travels_west_gets_a_push_once(recorder: Recorder) -> None:
+    installation = install(1, timeZone="Pacific/Kiritimati")[0]
+    push_id = push(push_time="2030-01-15T12:00:00", data={"badge": "Increment"})
+    make_due()
+    expansion.expand(push_id)
+    api.put(f"/installations/{installation}", {"timeZone": "Europe/Berlin"})
+    while Push.objects.get(pk=push_id).state == "waiting":
+        make_due()
+        work(push_id)
+    assert status(push_id)["numSent"] == len(recorder.messages) == 1
+    assert api.get(f"/installations/{installation}").json["badge"] == 1
+
+
+def test_an_interval_begins_when_a_push_is_sent(recorder: Recorder) -> None:
+    install(1)
+    push_id = push(push_time="2020-01-01T00:00:00Z", expiration_interval=600)
+    assert work(push_id)["numSent"] == 1
+    expires_at = recorder.messages[0].expires_at
+    assert expires_at is not None
+    assert 500 < expires_at - datetime.now(UTC).timestamp() <= 600
+
+
+def test_an_interval_begins_when_a_wave_is_sent_whose_time_has_passed(recorder: Recorder) -> None:
+    install(1, timeZone="Pacific/Kiritimati")
+    an_hour_ago = in_hours(-1).replace(tzinfo=None).isoformat()
+    push_id = push(push_time=an_hour_ago, expiration_interval=600)
+    work(push_id)
+    expires_at = recorder.messages[0].expires_at
+    assert expires_at is not None
+    assert 500 < expires_at - datetime.now(UTC).timestamp() <= 600
+
+
+def test_a_delay_between_pages_does_not_prolong_an_interval(
+    recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(expansion, "PAGE", 2)
+    install(3)
+    moment = in_hours(-0.5).isoformat()
+    push_id = push(push_time=moment, expiration_interval=600, data={"badge": "Increment"})
+    assert expansion.expand(push_id)
+    Maintenance.objects.create(id=1, message="wait", since=timezone.now(), chain_paused=False)
+    assert not expansion.expand(push_id)
+    Maintenance.objects.all().delete()
+    make_due()
+    assert work(push_id)["numSent"] == 3
+    assert len({target.expires_at for target in targets(push_id)}) == 1
+
+
 def test_each_zone_is_in_one_wave() -> None:
     local = datetime(2030, 7, 1, 9)  # noqa: DTZ001 (on the clocks of devices)
     waves = local_times.zones_by_offset(local)
@@ -127,8 +169,6 @@ def test_a_push_without_a_broker_is_sent_by_the_sweep(recorder: Recorder) -> Non
 
 
 def test_retries_are_sent_by_the_sweep(recorder: Recorder) -> None:
-    from objects.push.adapters.base import later
-
     install(1)
     recorder.outcomes = {"token-0": later("busy")}
     push_id = push()
@@ -138,9 +178,35 @@ def test_retries_are_sent_by_the_sweep(recorder: Recorder) -> None:
     assert sweep() == ([], [push_id])
 
 
-def test_old_targets_are_forgotten(recorder: Recorder) -> None:
-    from objects.push import retention
+def test_the_sweep_continues_the_oldest_pushes_first(recorder: Recorder) -> None:
+    install(1)
+    recorder.outcomes = {"token-0": later("busy")}
+    pushes = [push() for _ in range(5)]
+    # In another order than they were made in.
+    by_age = [pushes[number] for number in (2, 0, 4, 1, 3)]
+    for number, push_id in enumerate(by_age):
+        Push.objects.filter(pk=push_id).update(due_at=in_hours(number - 10))
+    assert sweep(limit=2) == (by_age[:2], [])
+    for push_id in pushes:
+        work(push_id)
+    pass_time(10)
+    assert sweep(limit=2) == ([], by_age[:2])
 
+
+def test_the_sweep_ends_and_publishes_the_oldest_pushes_first() -> None:
+    pushes = [push() for _ in range(5)]
+    by_age = [pushes[number] for number in (2, 0, 4, 1, 3)]
+    for number, push_id in enumerate(by_age):
+        Push.objects.filter(pk=push_id).update(due_at=in_hours(number - 10))
+        expansion.expand(push_id)  # without a target
+    sweep(limit=2)
+    states = [(push.state, push.is_published) for push in Push.objects.order_by("due_at")]
+    assert states == [("ended", True)] * 2 + [("sending", False)] * 3
+    sweep(limit=5)
+    assert {status(push_id)["status"] for push_id in pushes} == {"succeeded"}
+
+
+def test_old_targets_are_forgotten(recorder: Recorder) -> None:
     install(2)
     push_id = push()
     work(push_id)

@@ -1,0 +1,177 @@
+"""Pushes whose statuses are deleted."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pytest
+from django.db import connection, connections, transaction
+
+from backend.kernel.principal import MASTER
+from objects import doctor, service
+from objects.core.names import PUSH_STATUS, ObjectId
+from objects.push import delivery, expansion, statuses
+from objects.push.adapters.base import later
+from objects.push.models import Push, PushTarget
+from objects.push.tasks import prepare_push, send_push
+from tests.objects.push.pushing import (
+    api,
+    cancel,
+    install,
+    pass_time,
+    push,
+    status,
+    sweep,
+    targets,
+    work,
+)
+from tests.objects.push.recorder import Recorder
+
+pytestmark = pytest.mark.django_db
+
+
+def state_of(push_id: str) -> str:
+    return Push.objects.get(pk=push_id).state
+
+
+def test_a_scheduled_push_is_not_sent(recorder: Recorder) -> None:
+    install(2)
+    push_id = push(push_time=2**31)
+    cancel(push_id)
+    assert state_of(push_id) == "ended"
+    pass_time(2**31)
+    assert sweep() == ([], [])
+    expansion.expand(push_id)
+    delivery.send(push_id)
+    prepare_push(push_id)
+    send_push(push_id)
+    assert recorder.messages == []
+
+
+def test_targets_that_are_read_already_are_not_sent(recorder: Recorder) -> None:
+    install(2)
+    push_id = push()
+    expansion.expand(push_id)
+    cancel(push_id)
+    delivery.send(push_id)
+    assert recorder.messages == []
+    assert not PushTarget.objects.exists()
+
+
+def test_devices_are_not_tried_again(recorder: Recorder) -> None:
+    install(2)
+    recorder.outcomes = {"token-0": later("busy")}
+    push_id = push()
+    work(push_id)
+    assert sorted(recorder.tokens) == ["token-0", "token-1"]
+    cancel(push_id)
+    recorder.outcomes = {}
+    pass_time(10_000)
+    assert [finding.level for finding in doctor.push_notifications()] == ["ok"]
+    delivery.send(push_id)
+    assert len(recorder.messages) == 2
+    assert state_of(push_id) == "ended"
+    assert not PushTarget.objects.filter(state="pending").exists()
+
+
+def test_a_purge_of_the_class_cancels_all_pushes(recorder: Recorder) -> None:
+    install(1)
+    finished, open_push = push(), push()
+    work(finished)
+    expansion.expand(open_push)
+    assert api.delete("/purge/_PushStatus").status == 200
+    delivery.send(open_push)
+    assert len(recorder.messages) == 1
+    assert {state_of(finished), state_of(open_push)} == {"ended"}
+    assert Push.objects.get(pk=finished).error == ""
+
+
+def test_a_deletion_that_is_rolled_back_cancels_nothing(recorder: Recorder) -> None:
+    install(1)
+    push_id = push()
+    with transaction.atomic():
+        service.delete(MASTER, PUSH_STATUS, ObjectId(push_id))
+        transaction.set_rollback(True)
+    assert work(push_id)["numSent"] == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_worker_that_is_sending_finishes_its_chunk_alone(recorder: Recorder) -> None:
+    install(delivery.CHUNK + 10)
+    push_id = push()
+    expansion.expand(push_id)
+    recorder.outcomes = {targets(push_id)[0].device_token: later("busy")}
+    recorder.meanwhile = lambda: cancel(push_id)
+    delivery.send(push_id)
+    assert len(recorder.messages) == delivery.CHUNK
+    assert sweep() == ([], [])
+    row = Push.objects.get(pk=push_id)
+    assert (row.state, row.is_published, row.sent) == ("ended", True, delivery.CHUNK - 1)
+    assert not PushTarget.objects.filter(state="pending").exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_push_that_is_cancelled_while_its_status_is_published_ends(recorder: Recorder) -> None:
+    install(1)
+    push_id = push()
+    expansion.expand(push_id)
+    with Concurrently(lambda: statuses.publish(push_id)) as publishing, transaction.atomic():
+        service.update(MASTER, PUSH_STATUS, ObjectId(push_id), {"title": "locked"})
+        publishing.start()
+        wait_until_locks_are_awaited()
+        service.delete(MASTER, PUSH_STATUS, ObjectId(push_id))
+    row = Push.objects.get(pk=push_id)
+    assert (row.state, row.is_published) == ("ended", True)
+    assert not PushTarget.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_status_is_not_overwritten_with_older_numbers(recorder: Recorder) -> None:
+    install(1)
+    push_id = push()
+    expansion.expand(push_id)
+    with Concurrently(lambda: statuses.publish(push_id)) as publishing, transaction.atomic():
+        service.update(MASTER, PUSH_STATUS, ObjectId(push_id), {"title": "locked"})
+        publishing.start()
+        wait_until_locks_are_awaited()
+        Push.objects.filter(pk=push_id).update(sent=5)
+    assert not Push.objects.get(pk=push_id).is_published
+    statuses.publish(push_id)
+    assert status(push_id)["numSent"] == 5
+
+
+class Concurrently:
+    """A thread with a connection to the database of its own; it has ended after the block."""
+
+    def __init__(self, action: Callable[[], None]) -> None:
+        self._thread = threading.Thread(target=self._run, args=(action,), daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def __enter__(self) -> Concurrently:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._thread.join(60)
+        assert not self._thread.is_alive()
+
+    def _run(self, action: Callable[[], None]) -> None:
+        try:
+            action()
+        finally:
+            connections.close_all()
+
+
+def wait_until_locks_are_awaited() -> None:
+    for _ in range(3000):
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT count(*) FROM pg_locks WHERE NOT granted AND pid IN"
+                " (SELECT pid FROM pg_stat_activity WHERE datname = current_database())"
+            )
+            if cursor.fetchone() != (0,):
+                return
+            cursor.execute("SELECT pg_sleep(0.01)")
+    raise AssertionError("No other transaction waits for a lock.")
