@@ -60,6 +60,12 @@ ORDER BY (u.username_key IN (%(key)s, %(former)s)) IS TRUE DESC,
     (u.username_key = %(former)s) IS TRUE DESC, (u.email_key = %(former)s) IS TRUE DESC
 LIMIT 1
 """
+_HASH_NEAR: Final = """
+SELECT COALESCE(
+    (SELECT encoded FROM objects_password WHERE user_id >= %(user_id)s ORDER BY user_id LIMIT 1),
+    (SELECT encoded FROM objects_password ORDER BY user_id LIMIT 1)
+)
+"""
 _LOCK: Final = "SELECT FROM objects_user WHERE object_id = %(user_id)s FOR KEY SHARE"
 _AUTH_DATA: Final = "SELECT auth_data FROM objects_user WHERE object_id = %(user_id)s"
 _MERGE_AUTH_DATA: Final = """
@@ -95,6 +101,11 @@ def account_of_name_or_address(keys: AccountKeys) -> Account | None:
     params = {"key": keys.key, "former": keys.former}
     rows = fetch_rows(Account, _BY_NAME_OR_ADDRESS, params, prepare=False)
     return rows[0] if rows else None
+
+
+def password_hash_near(user_id: str) -> str | None:
+    """Return the hash of the account with this id or the next one; None if nobody has one."""
+    return fetch_value(str, _HASH_NEAR, {"user_id": user_id}, prepare=True)
 
 
 def auth_data(user_id: str) -> dict[str, Json]:

@@ -71,7 +71,8 @@ def _check_password(body: Mapping[str, Any]) -> Account:
     if account is not None:
         passwords.claim_guess(account.user_id)
     user_id, encoded = (account.user_id, account.encoded) if account else (None, None)
-    if not passwords.is_right(user_id, str(password), encoded) or account is None:
+    name = _keys(username or email).key or ""
+    if not passwords.is_right(user_id, str(password), encoded, name) or account is None:
         raise ObjectNotFound(gate.WRONG)
     return account
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import bcrypt
 import pytest
+from django.contrib.auth.hashers import get_hasher, identify_hasher
 
+from objects.users.accounts import passwords
 from tests.objects.access.transports import directly
 from tests.password_hashers import Counting
 from tests.people import PASSWORD, sign_up
+from tests.rest import MAINTENANCE, Api
 
 UNKNOWN = {"username": "nobody", "password": PASSWORD}
 
@@ -50,6 +54,26 @@ def test_an_unknown_user_costs_the_same_work(client, ann, settings, route):
         directly(client, "POST", route, value)
         work.append(Counting.verified - before)
     assert work == [1] * 5
+
+
+def test_a_name_that_nobody_has_is_compared_with_the_hash_of_an_account(db):
+    """The hashes of imported accounts take longer: a fixed one would show who has been imported."""
+    maintenance = Api(MAINTENANCE)
+    hashes = set()
+    for name in ("ann", "bob", "cid"):
+        hashed = bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(4)).decode()
+        reply = maintenance.post("/users", {"username": name, "_hashed_password": hashed})
+        assert reply.status == 201, reply.json
+        hashes.add(hashed)
+    names = [f"name {number}" for number in range(400)]
+    decoys = [passwords.decoy(name) for name in names]
+    assert {decoy.removeprefix("bcrypt$") for decoy in decoys} <= hashes
+    assert len(set(decoys)) > 1
+    assert decoys == [passwords.decoy(name) for name in names]
+
+
+def test_without_accounts_a_name_is_compared_with_a_hash_of_the_usual_kind(db):
+    assert identify_hasher(passwords.decoy("ann")).algorithm == get_hasher().algorithm
 
 
 def test_ids_of_accounts_are_answered_alike_whether_there_is_one_or_not(client, ann, send):

@@ -10,7 +10,7 @@ from django.contrib.auth.hashers import Argon2PasswordHasher, BCryptPasswordHash
 _BCRYPT_READS = 72
 """The bytes of a password that bcrypt reads; its library refuses longer ones."""
 
-HIGHEST_COST = 14
+HIGHEST_COST = 12
 """Of bcrypt's hashes that come from elsewhere: a higher one takes seconds at each login."""
 
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import math
 import re
+import string
 from datetime import UTC, datetime, timedelta
 from functools import cache
 
 from django.contrib.auth.hashers import check_password, make_password
 from django.db.models import QuerySet
 from django.db.models.functions import Now
+from django.utils.crypto import salted_hmac
 
 from backend.kernel.errors import ObjectNotFound, PasswordMissing, ValidationFailed
 from backend.kernel.texts.spelling import name_key
@@ -24,6 +26,7 @@ from objects.users import rows
 from objects.users.models import FormerPassword, Password
 
 _MOST_CHARACTERS = 1024
+_LETTERS = string.digits + string.ascii_letters  # of ids
 
 
 def check_form(value: object) -> str:
@@ -96,13 +99,24 @@ def _of_nobody() -> str:
     return make_password("nobody's")
 
 
-def is_right(user_id: str | None, password: str, encoded: str | None) -> bool:
+def decoy(name: str) -> str:
+    """Return the hash that a password is compared with where the name has none.
+
+    It is another account's, chosen by the name. Imported hashes take longer than the service's own,
+    so a hash of always the same kind would show which names are those of imported accounts.
+    """
+    digest = salted_hmac("objects.users.decoy", name).digest()
+    user_id = "".join(_LETTERS[byte % len(_LETTERS)] for byte in digest[:10])
+    return rows.password_hash_near(user_id) or _of_nobody()
+
+
+def is_right(user_id: str | None, password: str, encoded: str | None, name: str) -> bool:
     """Whether this is the password. Without a user it takes as long, and it isn't.
 
-    Hashes of an older kind are replaced.
+    Hashes of an older kind are replaced. ``name`` is what the client calls the account.
     """
     if user_id is None or encoded is None:
-        check_password(password, _of_nobody())
+        check_password(password, decoy(name))
         return False
 
     @orm_queries()
