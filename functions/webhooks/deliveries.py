@@ -19,7 +19,6 @@ from functools import cache, partial
 from random import uniform
 from typing import Final, NamedTuple, TypeAlias
 
-import msgspec
 from django.conf import settings
 from django.db import transaction
 from django.db.models.functions import Now
@@ -64,7 +63,7 @@ class _New(NamedTuple):
 
 def enqueue(hook_id: int, trigger_name: str, occasion: Occasion) -> None:
     """Insert a delivery for a webhook in the current transaction and send it after the commit."""
-    body = msgspec.json.encode(payload.of_trigger(trigger_name, occasion)).decode()
+    body = payload.of_notification(trigger_name, occasion).decode()
     about = f"{trigger_name} of {occasion.class_name}"
     # The client gets the error only if its own request caused the event, not server code.
     gives_refusal = trigger_name in _GIVING_REFUSALS and current().depth == 0

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
+import msgspec
+
 from backend.kernel.errors import ObjectNotFound
 from backend.kernel.json_types import Wire
 from backend.kernel.principal import MASTER, Principal
@@ -24,6 +26,7 @@ from objects.storage.records import wire_object
 from objects.triggers import CONFIG, FILE, Occasion
 
 SECRET: Final = frozenset({"password", "sessionToken"})
+_MAX_USER_BYTES: Final = 64 * 1024
 _OF_PEOPLE: Final = frozenset({"_User", "_Session"})
 
 
@@ -87,6 +90,20 @@ def _query(query: FindOptions) -> Wire:
     if query.include or query.include_all:
         wire["include"] = "*" if query.include_all else _paths(query.include)
     return wire
+
+
+def of_notification(trigger_name: str, occasion: Occasion) -> bytes:
+    """Return the encoded body for an event that is over, for storing it.
+
+    A large user is only a pointer in it: otherwise each small save of a user with a large account
+    would store the account again.
+    """
+    body = of_trigger(trigger_name, occasion)
+    text = msgspec.json.encode(body)
+    if len(text) > _MAX_USER_BYTES and len(msgspec.json.encode(body.get("user"))) > _MAX_USER_BYTES:
+        body["user"] = pointer("_User", str(occasion.principal.user_id))
+        text = msgspec.json.encode(body)
+    return text
 
 
 def _paths(paths: Any) -> str:

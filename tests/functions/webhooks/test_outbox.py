@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from typing import Any
 
@@ -50,6 +51,18 @@ def pass_time(seconds: float) -> None:
             cursor.execute(
                 f"UPDATE {table} SET {column} = {column} - make_interval(secs => %s)", [seconds]
             )
+
+
+def test_small_saves_of_a_user_with_a_large_account_store_little(receiver: Receiver) -> None:
+    master.post("/schemas/Game", {"fields": {"name": {"type": "String"}}})
+    declare("Game", "afterSave", receiver.on("/", raw=b""))
+    ann = sign_up("ann")
+    ann.put(f"/users/{ann.user_id}", {"note": "n" * 100_000})
+    ann.make("Game", name="chess")
+    (delivery,) = waiting()
+    assert len(delivery.body) < 10_000
+    user = json.loads(delivery.body)["user"]
+    assert user == {"__type": "Pointer", "className": "_User", "objectId": ann.user_id}
 
 
 def test_a_save_is_told_when_it_is_done(receiver: Receiver) -> None:
