@@ -50,7 +50,8 @@ class BadSetting(SystemExit):
 
 def read_file(path: Path) -> None:
     """Take ``NAME=value`` lines from a file for names that the environment doesn't have. Values may
-    be in quotes; a ``#`` after a blank begins a comment.
+    be in quotes; a ``#`` after a blank begins a comment. Of several lines for a name, the last one
+    counts.
 
     Does nothing without such a file. ``problems`` reports the lines that are neither settings,
     comments nor empty. Raises ``BadSetting`` if the file can't be read.
@@ -71,9 +72,9 @@ def read_file(path: Path) -> None:
         for number, line in enumerate(lines, 1)
         if line.strip() and not line.lstrip().startswith("#") and not _LINE.match(line)
     ]
-    for line in lines:
-        if match := _LINE.match(line):
-            os.environ.setdefault(match["name"], _value(match["value"]))
+    matches = filter(None, map(_LINE.match, lines))
+    for name, value in {match["name"]: match["value"] for match in matches}.items():
+        os.environ.setdefault(name, _value(value))
 
 
 def _value(text: str) -> str:

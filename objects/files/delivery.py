@@ -90,7 +90,8 @@ def served_type(content_type: str) -> str:
     charset = content_type.partition("charset=")[2].strip('" ').lower()
     if _WITH_CHARSET.match(media_type) and _CHARSET.fullmatch(charset):
         return f"{media_type}; charset={charset}"
-    return media_type
+    # Browsers read a text without a charset as one of single bytes. Parse Server sends this too.
+    return f"{media_type}; charset=utf-8" if media_type.startswith("text/") else media_type
 
 
 def check_destination(meta: Mapping[str, Any]) -> None:

@@ -31,7 +31,7 @@ _ARGON2: Final = re.compile(
     r"\$[A-Za-z0-9+/]{11,86}\$[A-Za-z0-9+/]{22,86}"
 )
 _TOKEN: Final = re.compile(r"[A-Za-z0-9_-]{16,128}")
-_MOST_FAILED: Final = 2**31 - 1
+_MOST_FAILED: Final = 1_000_000  # failed logins; each one adds to it
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def _history(name: str, value: object) -> tuple[str, ...]:
 
 def _number(name: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MOST_FAILED:
-        raise IncorrectType(f"{name}: expected a whole number from 0")
+        raise IncorrectType(f"{name}: expected a whole number from 0 to {_MOST_FAILED:,}")
     return value
 
 

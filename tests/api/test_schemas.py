@@ -415,6 +415,13 @@ def test_permissions_that_are_null_become_those_of_a_new_class(master, client, s
     assert (client.get("/classes/Game").status == 200) == (default == "open")
 
 
+def test_the_access_list_that_parse_server_shows_for_every_class_is_none(master):
+    public = {"*": {"read": True, "write": True}}
+    make(master, classLevelPermissions={"find": {"*": True}, "ACL": public})
+    game = master.make("Game")
+    assert "ACL" not in master.get(f"/classes/Game/{game}").json
+
+
 def test_ids_that_clients_choose_may_be_named_where_they_choose_them(master, settings):
     make(master)
     permissions = {"find": {"user_1": True}}

@@ -229,7 +229,7 @@ def parse_permissions(
                 permissions = replace(permissions, protected_fields=protected)
             case "ACL":
                 acl = _default_acl(_object(value, key), is_key)
-                permissions = replace(permissions, default_acl=acl)
+                permissions = replace(permissions, default_acl=None if acl == _PUBLIC_ACL else acl)
             case _ if key in ACTIONS:
                 action: Action = key
                 rules[action] = _rule(_object(value, key), action, user_fields, is_key)
@@ -259,6 +259,8 @@ def _invalid(value: Json, key: str, expected: str) -> InvalidJSON:
     )
 
 
+# What Parse Server shows for every class: objects without an access list are public anyway.
+_PUBLIC_ACL: Final = {EVERYBODY: {"read": True, "write": True}}
 _IsKey: TypeAlias = Callable[[str], bool]
 
 

@@ -54,6 +54,18 @@ def test_a_line_of_a_file_is_read_as_docker_compose_reads_it(
     assert environment.text("A_SETTING") == value
 
 
+def test_of_several_lines_for_a_name_the_last_one_counts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As with Docker Compose: settings are appended to the file."""
+    monkeypatch.setenv("A_SETTING", "")  # which is undone
+    monkeypatch.delenv("A_SETTING")
+    file = tmp_path / "settings.env"
+    file.write_text("A_SETTING=on\nexport A_SETTING=off\n")
+    environment.read_file(file)
+    assert environment.text("A_SETTING") == "off"
+
+
 @pytest.mark.parametrize("default", [True, False])
 def test_an_empty_switch_is_the_default(monkeypatch: pytest.MonkeyPatch, default: bool) -> None:
     monkeypatch.setenv("A_SWITCH", "")

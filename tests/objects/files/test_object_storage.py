@@ -71,7 +71,7 @@ def keys(bucket: Any) -> list[str]:
 def test_a_file_goes_in_and_comes_out(bucket, content):
     name = stored("a.txt", content)
     assert keys(bucket) == [f"uploads/{name[:2]}/{name}"]
-    assert bucket.Object(keys(bucket)[0]).content_type == "text/plain"
+    assert bucket.Object(keys(bucket)[0]).content_type == "text/plain; charset=utf-8"
     got = send("GET", file_path(name))
     assert (got.status, got.body) == (200, content)
     assert stored_names() == set()
