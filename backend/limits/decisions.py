@@ -197,7 +197,7 @@ def _approximate_claims(request: Request) -> list[ApproximateClaim]:
         is_master = principal.is_master
     claims = []
     for rule in rules:
-        if not rule.approximate:
+        if not rule.approximate or not _is_meant(rule, request):
             continue
         if is_master and not rule.include_master:
             continue
@@ -210,7 +210,7 @@ def _approximate_claims(request: Request) -> list[ApproximateClaim]:
                 claims.append(ApproximateClaim(rule, rule.name + network, 1, (("ip", network),)))
         elif rule.per == _BY_USER and user_id is not None:
             claims.append(ApproximateClaim(rule, rule.name + user_id, 1, (("user", user_id),)))
-        elif _applies(rule, principal):
+        elif _applies(rule, request):
             for who in _callers(rule, request):
                 claims.append(ApproximateClaim(rule, _bucket(rule, who).key, 1, who))
     return claims
@@ -263,17 +263,31 @@ def _bucket_claims(request: Request, *, approximate: bool | None = False) -> lis
         _BucketClaim(rule, _bucket(rule, who), who)
         for rule in request.rules
         if rule.approximate is approximate or approximate is None
-        if _applies(rule, request.principal)
+        if _applies(rule, request)
         for who in _callers(rule, request)
     ]
 
 
-def _applies(rule: Rule, principal: Principal | None) -> bool:
+def _applies(rule: Rule, request: Request) -> bool:
+    principal = request.principal
+    if not _is_meant(rule, request):
+        return False
     if principal is None:
         return not rule.signed_in and not _SHARED.issuperset(rule.per)
     if principal.is_master:
         return rule.include_master and not rule.signed_in
     return not rule.signed_in or principal.user_id is not None
+
+
+def _is_meant(rule: Rule, request: Request) -> bool:
+    """Whether the rule is about what the request's parameters ask for."""
+    return rule.by_auth_data is None or rule.by_auth_data is _gives_proof_alone(request.parameters)
+
+
+def _gives_proof_alone(parameters: tuple[Mapping[str, Any], ...]) -> bool:
+    """Whether a user signs in, or up, by another service and gives no password and no address."""
+    names = {name for part in parameters for name, value in part.items() if value is not None}
+    return "authData" in names and names.isdisjoint(("password", "email"))
 
 
 def _callers(rule: Rule, request: Request) -> Iterator[Who]:

@@ -26,7 +26,23 @@ GUESSES: tuple[dict[str, Any], ...] = (
     # account as a whole has more room, which only guesses from many addresses use up.
     {"path": _LOG_IN, "per": ["ip", "account"], "count": 10, "window": 60},
     {"path": _LOG_IN, "per": "account", "count": 100, "window": 60},
-    {"path": "/users", "methods": ["POST"], "per": "ip", "count": 20, "window": 3600},
+    # Apps sign in by other services here too, with each of their users behind an office's address.
+    {
+        "path": "/users",
+        "methods": ["POST"],
+        "byAuthData": False,
+        "per": "ip",
+        "count": 20,
+        "window": 3600,
+    },
+    {
+        "path": "/users",
+        "methods": ["POST"],
+        "byAuthData": True,
+        "per": "ip",
+        "count": 60,
+        "window": 60,
+    },
     {"path": "/challenge", "per": "ip", "count": 30, "window": 60},
     {"path": _PASSKEYS, "per": "ip", "count": 30, "window": 60},
     {"path": "/functions/registerComplete", "per": "ip", "count": 20, "window": 3600},
@@ -71,6 +87,7 @@ _WORDS = {
     "per": f"one of {', '.join(SCOPES)}, or a list of them",
     "includeMaster": "true or false",
     "signedIn": "true or false",
+    "byAuthData": "true or false",
     "approximate": "true or false",
     "refuseWithoutRedis": "true or false",
     "message": "a text",
@@ -86,8 +103,10 @@ class Rule:
     """``count`` requests in any ``window`` milliseconds for each caller as ``per`` tells them
     apart. ``name`` is the same wherever a rule says the same.
 
-    With ``signed_in`` it applies to requests of users alone. With ``approximate`` each process
-    counts most requests in its memory (``backend.limits.approximate_counts``)."""
+    With ``signed_in`` it applies to requests of users alone. ``by_auth_data`` is true for requests
+    alone that give ``authData`` and neither a password nor an address, false for all but those.
+    With ``approximate`` each process counts most requests in its memory
+    (``backend.limits.approximate_counts``)."""
 
     name: str
     paths: tuple[str, ...]
@@ -99,6 +118,7 @@ class Rule:
     refuse_without_redis: bool = False
     message: str | None = None
     signed_in: bool = False
+    by_auth_data: bool | None = None
     approximate: bool = False
 
 
@@ -157,7 +177,7 @@ def _rule(item: object, place: str) -> Rule:
     per = _texts(item["per"])
     if not per or not set(per) <= set(SCOPES):
         raise refused("per")
-    for name in ("includeMaster", "signedIn", "approximate", "refuseWithoutRedis"):
+    for name in ("includeMaster", "signedIn", "byAuthData", "approximate", "refuseWithoutRedis"):
         if type(item.get(name, False)) is not bool:
             raise refused(name)
     if item.get("approximate") and item.get("refuseWithoutRedis"):
@@ -173,6 +193,8 @@ def _rule(item: object, place: str) -> Rule:
         sorted(set(per)),
     ]
     identity += [name for name in ("signedIn", "approximate") if item.get(name)]
+    if "byAuthData" in item:
+        identity.append({"byAuthData": item["byAuthData"]})
     return Rule(
         name=blake2b(json.dumps(identity).encode(), digest_size=8).hexdigest(),
         paths=tuple(dict.fromkeys(paths)),
@@ -184,6 +206,7 @@ def _rule(item: object, place: str) -> Rule:
         refuse_without_redis=item.get("refuseWithoutRedis", False),
         message=message,
         signed_in=item.get("signedIn", False),
+        by_auth_data=item.get("byAuthData"),
         approximate=item.get("approximate", False),
     )
 

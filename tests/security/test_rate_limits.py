@@ -297,6 +297,37 @@ def test_by_default_an_address_guesses_twenty_times_a_minute(client, limit):
     assert statuses[20] == 429
 
 
+def statuses_of_sign_ups(client, count, **fields):
+    replies = [client.call("POST", "/users", fields, REMOTE_ADDR=HERE) for _ in range(count)]
+    return [reply.status for reply in replies]
+
+
+def test_by_default_users_behind_one_address_sign_in_by_other_services_sixty_times_a_minute(
+    client, limit
+):
+    limit("defaults")
+    statuses = statuses_of_sign_ups(client, 61, authData={"google": {"id_token": "x"}})
+    assert 429 not in statuses[:60]
+    assert statuses[60] == 429
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"username": "ann", "authData": None},
+        {"username": "ann", "password": "a password", "authData": {"google": {"id_token": "x"}}},
+        {"email": "ann@example.org", "authData": {"google": {"id_token": "x"}}},
+    ],
+)
+def test_by_default_an_address_signs_up_twenty_times_an_hour_whatever_comes_along(
+    client, limit, fields
+):
+    limit("defaults")
+    statuses = statuses_of_sign_ups(client, 21, **fields)
+    assert 429 not in statuses[:20]
+    assert statuses[20] == 429
+
+
 @pytest.mark.parametrize("name", ["ANN", " Ann ", "ａｎｎ", "ann\u3000"])  # noqa: RUF001
 def test_the_spelling_of_a_name_is_no_way_around(client, limit, name):
     limit({"path": "/login", "count": 1, "per": "account"})

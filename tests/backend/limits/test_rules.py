@@ -74,6 +74,7 @@ def test_a_rule_has_the_same_name_in_every_process_however_it_is_spelled():
         ([{**RULE, "includeMaster": "yes"}], "[0].includeMaster must be"),
         ([{**RULE, "message": 1}], "[0].message must be"),
         ([{**RULE, "signedIn": 1}], "[0].signedIn must be"),
+        ([{**RULE, "byAuthData": None}], "[0].byAuthData must be"),
         ([{**RULE, "approximate": "yes"}], "[0].approximate must be"),
         (
             [{**RULE, "approximate": True, "refuseWithoutRedis": True}],
@@ -153,8 +154,8 @@ def test_several_paths_share_a_rule():
         ("/login", "POST", LOG_IN),
         ("/login", "GET", LOG_IN),
         ("/verifyPassword", "GET", LOG_IN),
-        ("/users", "POST", {("ip", 20, 3600)}),
-        ("/classes/_User", "POST", {("ip", 20, 3600)}),
+        ("/users", "POST", {("ip", 20, 3600), ("ip", 60, 60)}),
+        ("/classes/_User", "POST", {("ip", 20, 3600), ("ip", 60, 60)}),
         ("/requestPasswordReset", "POST", {("ip", 5, 3600), ("account", 5, 3600)}),
         ("/verificationEmailRequest", "POST", {("ip", 5, 3600), ("account", 5, 3600)}),
         ("/users", "GET", set()),
