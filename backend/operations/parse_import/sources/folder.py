@@ -28,6 +28,7 @@ from backend.operations.parse_import.formats.stored_objects import (
     UnreadableValue,
     member_of,
 )
+from backend.operations.parse_import.sources import copy_text
 from backend.operations.parse_import.sources.base import (
     BATCH,
     AppSettings,
@@ -60,6 +61,8 @@ class Folder:
         }
         if not self._files:
             raise SourceFailed(f"{path}: no files NAME.json")
+        for file in self._files.values():
+            copy_text.check(file)
 
     # -- Source -----------------------------------------------------------------------------------
 
@@ -127,12 +130,12 @@ class Folder:
     def _is_class(self, name: str) -> bool:
         """Return whether an undeclared file holds objects of a class.
 
-        ``_SCHEMA`` has all classes but some of Parse itself, so other collections of MongoDB that
-        it doesn't have aren't classes. Raises ``SourceFailed`` if it wasn't exported.
+        ``_SCHEMA`` has all classes but some of Parse itself, so other collections of MongoDB and
+        tables of PostGIS that it doesn't have aren't classes. Raises ``SourceFailed`` if it wasn't exported.
         """
         row = next(self._rows(name), None)
         if "_SCHEMA" in self._files:
-            return name.startswith("_") or (row is not None and "_id" not in row)
+            return name.startswith("_") or (row is not None and "objectId" in row)
         if row is not None and "_id" in row:
             raise SourceFailed(f"{name}.json: export the collection _SCHEMA as well")
         return True

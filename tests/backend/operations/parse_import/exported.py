@@ -61,3 +61,11 @@ def note(number: int, **fields: Any) -> dict[str, Any]:
 def problems(tmp_path: Path) -> list[dict[str, str]]:
     lines = (tmp_path / "state.problems.jsonl").read_text().splitlines()
     return [json.loads(line) for line in lines]
+
+
+ROW_TIMES = {"createdAt": "2020-01-02T03:04:05.678+00:00", "updatedAt": "2021-01-02T03:04:05+00:00"}
+
+
+def table_row(object_id: str, **fields: Any) -> dict[str, Any]:
+    """A row of a Parse Server's PostgreSQL table, as ``row_to_json`` writes it."""
+    return {"objectId": object_id, **ROW_TIMES, "_rperm": None, "_wperm": None, **fields}
