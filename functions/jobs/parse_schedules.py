@@ -33,7 +33,7 @@ from functions.jobs import schedule_rows
 from functions.jobs.start import check_may_start, checked
 from functions.runtime.registry import registry
 from functions.runtime.timetables import Cron, Every, Once, Timing, parse
-from objects.core.names import is_storable_text, new_object_id
+from objects.core.names import check_object_id, is_storable_text, new_object_id
 from objects.core.values import normalise_date, wire_time
 from objects.database import maintenance
 
@@ -88,6 +88,44 @@ def update(principal: Principal, name: str, body: Mapping[str, Any]) -> JsonObje
     return _wire(row)
 
 
+def transfer(object_id: str, fields: Mapping[str, Any], updated_at: str) -> bool:
+    """Store a schedule of another server; return whether its job is registered here.
+
+    It arrives disabled: its job may still run there. One that was stored before changes only if it
+    has a later ``updated_at`` now, a time in wire form, and stays enabled or disabled. Raises
+    ``ScriptFailed`` for parameters that the job doesn't accept, ``UnderMaintenance``, and
+    validation errors of the fields.
+    """
+    body = {name: value for name, value in fields.items() if name in _KNOWN and value is not None}
+    job = body.get("jobName")
+    if not isinstance(job, str) or not job or not is_storable_text(job):
+        raise InvalidValue("job_schedule.jobName: expected the name of a job")
+    check_object_id(object_id)
+    with maintenance.writing():
+        row, former = schedule_rows.transferred(object_id)
+        if former is None or former < updated_at:
+            merged = {"startAfter": wire_time(datetime.now(UTC)), **body, "enabled": row.enabled}
+            merged |= _numbers(merged)
+            _set(row, job, merged, merged)
+            schedule_rows.set_transferred(row, updated_at)
+            row.save()
+    return job in registry.jobs
+
+
+def _numbers(fields: JsonObject) -> JsonObject:
+    """Return the numbers of a stored schedule as ``/cloud_code`` takes them.
+
+    Parse Dashboard stores the days as texts, and databases store whole numbers as floats.
+    """
+    numbers: JsonObject = {}
+    days, minutes = fields.get("daysOfWeek"), fields.get("repeatMinutes")
+    if isinstance(days, list):
+        numbers["daysOfWeek"] = [{"0": 0, "1": 1}.get(str(day), day) for day in days]
+    if isinstance(minutes, float) and minutes.is_integer():
+        numbers["repeatMinutes"] = int(minutes)
+    return numbers
+
+
 def delete(principal: Principal, name: str) -> None:
     """Delete a schedule, or disable it if the code of a job declares it.
 
@@ -136,8 +174,13 @@ def _change(row: PeriodicTask, merged: JsonObject, changes: JsonObject) -> None:
         raise ScriptFailed("Cannot Schedule a job that is not deployed")
     if schedule_rows.is_of_code(row) and job != schedule_rows.job_of(row):
         raise InvalidValue("job_schedule.jobName: this schedule belongs to the code of its job")
+    _set(row, job, merged, changes)
+
+
+def _set(row: PeriodicTask, job: str, merged: JsonObject, changes: JsonObject) -> None:
     params = _params(merged.get("params"))
-    checked(job, params)
+    if job in registry.jobs:
+        checked(job, params)
     schedule_rows.set_job(row, job, params)
     row.description = _description(merged.get("description"))
     enabled = merged.get("enabled", True)

@@ -29,7 +29,8 @@ from objects.database import locks
 
 START_TASK: Final = "functions.start_scheduled_job"
 _OF_CODE: Final = "job "  # prefix of the names of rows that the code declares
-_DECLARED, _GONE = "declared", "gone"
+_OF_ANOTHER_SERVER: Final = "imported "
+_DECLARED, _GONE, _TRANSFERRED = "declared", "gone", "transferred"
 _LATE: Final = 3600  # seconds after which a tick that no worker has taken expires
 
 log = get_logger("jobs")
@@ -120,6 +121,23 @@ def _crontab(timing: Cron) -> CrontabSchedule:
     }
     existing = CrontabSchedule.objects.filter(**fields).first()
     return existing or CrontabSchedule.objects.create(**fields)
+
+
+def transferred(object_id: str) -> tuple[PeriodicTask, str | None]:
+    """Lock and return another server's schedule, and its time of update there when it was stored.
+
+    If it isn't stored, returns a new row, disabled and not saved, and None.
+    """
+    name = f"{_OF_ANOTHER_SERVER}{object_id}"
+    row = rows().select_for_update(of=("self",)).filter(name=name).first()
+    if row is None:
+        return PeriodicTask(name=name, enabled=False), None
+    return row, str(_decoded(row.headers).get(_TRANSFERRED, ""))
+
+
+def set_transferred(row: PeriodicTask, updated_at: str) -> None:
+    """Set when another server's schedule was updated there, without saving the row."""
+    row.headers = _encoded({**_decoded(row.headers), _TRANSFERRED: updated_at})
 
 
 @dataclass(frozen=True, slots=True)

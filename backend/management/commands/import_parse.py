@@ -21,7 +21,7 @@ from backend.operations.parse_import.sources.base import Source, SourceFailed
 from backend.operations.parse_import.sources.database import Database
 from backend.operations.parse_import.sources.folder import Folder
 from backend.operations.parse_import.sources.rest_server import RestServer
-from backend.operations.parse_import.transfer import Transfer
+from backend.operations.parse_import.transfer import JOB_SCHEDULES, Transfer
 from backend.operations.parse_import.verification import Comparison
 
 _REPORTED: Final = 100
@@ -107,6 +107,11 @@ class Command(BaseCommand):
             if step.read:
                 refused = f", {step.refused:,} not imported" if step.refused else ""
                 self.stdout.write(f"{name}: {step.read:,}{refused}")
+        if progress.step(JOB_SCHEDULES).read:
+            self.stdout.write(
+                "Job schedules arrive disabled. Enable them in the admin or Parse Dashboard when "
+                "the Parse Server is stopped."
+            )
 
     # -- Comparing --------------------------------------------------------------------------------
 

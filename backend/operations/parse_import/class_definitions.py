@@ -7,15 +7,16 @@ from typing import Final
 from backend.kernel.errors import InvalidClassName, ServiceError
 from backend.kernel.json_types import Json, Wire
 from backend.kernel.principal import MASTER
-from backend.operations.parse_import.formats.definitions import ClassDefinition
+from backend.operations.parse_import.formats.definitions import AUDIENCES, ClassDefinition
 from backend.operations.parse_import.problems import Report
 from objects.core.names import ClassName, check_class_name
+from objects.core.schema.definition import SYSTEM_FIELDS
 from objects.service import classes
 from objects.service.bulk import NOT_ABOUT_THE_OBJECT
 
 PEOPLE: Final = ("_User", "_Role", "_Session", "_Installation")
 """Classes of people in the order in which they are imported: sessions belong to users."""
-IMPORTED_SYSTEM_CLASSES: Final = frozenset({*PEOPLE, "_Audience", "_Product"})
+IMPORTED_SYSTEM_CLASSES: Final = frozenset({*PEOPLE, AUDIENCES, "_Product"})
 """The other classes of Parse itself are its own records of work: pushes sent, jobs run."""
 _CLOSED: Final[Wire] = {
     action: {} for action in ("find", "get", "count", "create", "update", "delete", "addField")
@@ -48,7 +49,7 @@ def define(definition: ClassDefinition, report: Report) -> ClassName | None:
         fields: dict[str, Json] = {
             name: field.wire()
             for name, field in definition.fields.items()
-            if current is None or name not in current
+            if name not in (SYSTEM_FIELDS.get(class_name, {}) if current is None else current)
         }
         if current is None:
             classes.create(MASTER, class_name, {"className": class_name, "fields": fields})

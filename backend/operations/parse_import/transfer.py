@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from backend.kernel.errors import HookExists, ServiceError
 from backend.kernel.principal import MASTER
-from backend.operations.parse_import import class_definitions, files
+from backend.operations.parse_import import class_definitions, files, job_schedules
 from backend.operations.parse_import.files import FileSource
-from backend.operations.parse_import.formats.definitions import ClassDefinition
+from backend.operations.parse_import.formats.definitions import SCHEDULES, ClassDefinition
 from backend.operations.parse_import.problems import ImportFailed, Report
 from backend.operations.parse_import.progress import Progress, Step
 from backend.operations.parse_import.sources.base import Source, SourceFailed
@@ -21,6 +22,8 @@ from objects.core.names import ClassName, FieldName
 from objects.service import transfers
 from objects.service.bulk import NOT_ABOUT_THE_OBJECT
 
+JOB_SCHEDULES: Final = "job schedules"
+"""The name of their step."""
 Advanced = Callable[[str, int], None]
 """Called with the step and the number of things read in it, after each batch."""
 
@@ -55,7 +58,8 @@ class Transfer:
             raise ImportFailed(error.message) from error
 
     def _run(self) -> None:
-        definitions = class_definitions.imported(self.source.classes())
+        stored = self.source.classes()
+        definitions = class_definitions.imported(stored)
         for name in self.source.foreign():
             self.report(name, "not a class of the Parse Server: _SCHEMA doesn't name it")
         names: dict[str, ClassName] = {}
@@ -75,6 +79,9 @@ class Transfer:
                     step.read = class_definitions.build_indexes(
                         names[definition.name], definition, self.report
                     )
+        for definition in stored:
+            if definition.name == SCHEDULES:
+                self._schedules(definition)
         self._settings()
 
     def _objects(self, definition: ClassDefinition, class_name: ClassName) -> None:
@@ -105,6 +112,19 @@ class Transfer:
                 step.read += len(members)
                 step.refused += len(members) - valid
                 self._advance(f"{definition.name}.{key}", step)
+
+    def _schedules(self, definition: ClassDefinition) -> None:
+        with self._step(JOB_SCHEDULES) as step:
+            if step.is_finished:
+                return
+            for batch in self.source.objects(definition, step.position):
+                refused = job_schedules.store(batch.objects, self.report)
+                for unreadable in batch.unreadable:
+                    self.report(f"{definition.name}/{unreadable.name}", unreadable.reason)
+                step.position = batch.position
+                step.read += len(batch.objects) + len(batch.unreadable)
+                step.refused += refused + len(batch.unreadable)
+                self._advance(JOB_SCHEDULES, step)
 
     def _settings(self) -> None:
         with self._step("config and webhooks") as step:

@@ -72,6 +72,23 @@ class ClassDefinition:
         return None if definition is None else definition.kind
 
 
+AUDIENCES: Final = "_Audience"
+SCHEDULES: Final = "_JobSchedule"
+UNDECLARED: Final[Mapping[str, ClassDefinition]] = {
+    AUDIENCES: ClassDefinition(
+        AUDIENCES,
+        {
+            "name": FieldDefinition("String"),
+            "query": FieldDefinition("String"),
+            "lastUsed": FieldDefinition("Date"),
+            "timesUsed": FieldDefinition("Number"),
+        },
+    ),
+    SCHEDULES: ClassDefinition(SCHEDULES, {}),
+}
+"""Classes that neither ``_SCHEMA`` nor ``GET /schemas`` has, although they hold the team's data."""
+
+
 def of_api(schema: Mapping[str, Any]) -> ClassDefinition:
     """Return the class that an element of ``GET /schemas`` describes."""
     return ClassDefinition(

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from backend.kernel.json_types import Json, Wire
-from backend.operations.parse_import.formats.definitions import ClassDefinition
+from backend.operations.parse_import.formats.definitions import AUDIENCES, ClassDefinition
 from backend.operations.parse_import.formats.stored_objects import (
     UnreadableValue,
     acl_of_lists,
@@ -27,6 +27,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _POINTER_PREFIX: Final = "_p_"
 _AUTH_PREFIX: Final = "_auth_data_"
 _INTERNAL_DATES: Final = {"_created_at": "createdAt", "_updated_at": "updatedAt"}
+_OF_AUDIENCES: Final = {"_last_used": "lastUsed", "times_used": "timesUsed"}
 _SESSION_DATES: Final = {"_expiresAt": "expiresAt", "expiresAt": "expiresAt"}
 
 
@@ -37,7 +38,9 @@ def read(document: Mapping[str, Any], definition: ClassDefinition) -> Transferre
     """
     fields: Wire = {}
     auth_data: Wire = {}
-    for name, value in document.items():
+    renamed = _OF_AUDIENCES if definition.name == AUDIENCES else {}
+    for stored_name, value in document.items():
+        name = renamed.get(stored_name, stored_name)
         if name.startswith(_POINTER_PREFIX):
             if value is not None:
                 fields[name[len(_POINTER_PREFIX) :]] = _pointer(name, value)

@@ -1,7 +1,7 @@
 """Files that PostgreSQL's COPY wrote: its formats change the JSON that they hold.
 
-The text format doubles every backslash, so a line break in a text would arrive as the two characters
-``\\n``. The CSV format doubles every quote.
+The text format doubles every backslash, so a line break in a text would arrive as the two
+characters ``\\n``. The CSV format doubles every quote.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _NOT_OF_TABLES: Final = frozenset({"_id", "results"})
 def check(path: Path) -> None:
     """Raise ``SourceFailed`` for a file in a format of COPY.
 
-    Reads until a line shows that it isn't one. A correct file is mistaken for one only if all of its
-    backslashes are literal, and each is followed by what would make an escape of it.
+    Reads until a line shows that it isn't one. A correct file is mistaken for one only if all of
+    its backslashes are literal, and each is followed by what would make an escape of it.
     """
     try:
         is_copy = _is_copy(path)
@@ -31,8 +31,8 @@ def check(path: Path) -> None:
         raise SourceFailed(f"{path}: {error.strerror}") from error
     if is_copy:
         raise SourceFailed(
-            f"{path}: written by COPY or \\copy, which changes backslashes and quotes, so texts would"
-            " arrive changed. Export the table with psql -At -o"
+            f"{path}: written by COPY or \\copy, which changes backslashes and quotes, so texts"
+            " would arrive changed. Export the table with psql -At -o"
             f" {path.name} -c 'SELECT row_to_json(t) FROM \"{path.stem}\" t', or import from the"
             " database: postgres://user:password@host/database"
         )

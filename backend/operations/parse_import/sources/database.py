@@ -12,7 +12,11 @@ from psycopg.rows import tuple_row
 
 from backend.kernel.json_types import Wire
 from backend.operations.parse_import.formats import table_rows
-from backend.operations.parse_import.formats.definitions import ClassDefinition, of_table_row
+from backend.operations.parse_import.formats.definitions import (
+    UNDECLARED,
+    ClassDefinition,
+    of_table_row,
+)
 from backend.operations.parse_import.formats.stored_objects import (
     NESTED_TOO_DEEPLY,
     Member,
@@ -69,7 +73,8 @@ class Database:
 
     def classes(self) -> list[ClassDefinition]:
         rows = self._json_rows(sql.SQL('SELECT row_to_json(t)::text FROM "_SCHEMA" t'))
-        return [of_table_row(row) for row in rows]
+        undeclared = [UNDECLARED[name] for name in UNDECLARED.keys() & self._tables]
+        return [*map(of_table_row, rows), *undeclared]
 
     def foreign(self) -> list[str]:
         return []  # tables that _SCHEMA doesn't name are never read

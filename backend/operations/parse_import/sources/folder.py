@@ -17,6 +17,7 @@ from backend.kernel.json_types import Json
 from backend.operations.parse_import.formats import mongo_documents, rest_objects, table_rows
 from backend.operations.parse_import.formats.definitions import (
     OF_EVERY_CLASS,
+    UNDECLARED,
     ClassDefinition,
     FieldDefinition,
     of_api,
@@ -70,7 +71,7 @@ class Folder:
         classes = {row.name: row for row in map(_definition, self._rows("_SCHEMA"))}
         for name in self._undeclared(classes):
             if self._is_class(name):
-                classes[name] = self._inferred(name)
+                classes[name] = UNDECLARED.get(name) or self._inferred(name)
         return list(classes.values())
 
     def foreign(self) -> list[str]:
@@ -131,7 +132,8 @@ class Folder:
         """Return whether an undeclared file holds objects of a class.
 
         ``_SCHEMA`` has all classes but some of Parse itself, so other collections of MongoDB and
-        tables of PostGIS that it doesn't have aren't classes. Raises ``SourceFailed`` if it wasn't exported.
+        tables of PostGIS that it doesn't have aren't classes. Raises ``SourceFailed`` if it wasn't
+        exported.
         """
         row = next(self._rows(name), None)
         if "_SCHEMA" in self._files:

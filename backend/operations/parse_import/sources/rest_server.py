@@ -17,7 +17,11 @@ from urllib.parse import quote, urlencode
 from backend.kernel.json_types import Json
 from backend.kernel.outgoing import parts_of
 from backend.operations.parse_import.formats import rest_objects
-from backend.operations.parse_import.formats.definitions import ClassDefinition, of_api
+from backend.operations.parse_import.formats.definitions import (
+    UNDECLARED,
+    ClassDefinition,
+    of_api,
+)
 from backend.operations.parse_import.formats.stored_objects import NESTED_TOO_DEEPLY, member_of
 from backend.operations.parse_import.sources.base import (
     BATCH,
@@ -34,6 +38,10 @@ _PAUSES: Final = (0.5, 2.0, 5.0, 15.0, 30.0)
 """Seconds before a request that failed is repeated; all of them only read."""
 _ALL_COUNTED: Final = json.dumps({"objectId": {"$exists": True}})
 """A condition that all objects meet: without any, Parse Server returns an estimate."""
+
+
+class _Refused(SourceFailed):
+    """The server answered a request with an error."""
 
 
 class RestServer:
@@ -69,7 +77,8 @@ class RestServer:
         schemas = self._get("/schemas").get("results")
         if not isinstance(schemas, list):
             raise SourceFailed(f"{self.name}/schemas: no list of classes in the response")
-        return [of_api(schema) for schema in schemas]
+        undeclared = [definition for name, definition in UNDECLARED.items() if self._has(name)]
+        return [*map(of_api, schemas), *undeclared]
 
     def foreign(self) -> list[str]:
         return []  # what it returns is the Parse Server's alone
@@ -127,6 +136,14 @@ class RestServer:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+    def _has(self, class_name: str) -> bool:
+        """Return whether the server has a class; old ones don't have all classes of Parse."""
+        try:
+            self._get(f"/schemas/{class_name}")
+        except _Refused:
+            return False
+        return True
 
     # -- Requests ---------------------------------------------------------------------------------
 
@@ -207,5 +224,5 @@ def _decoded(status: int, body: bytes, place: str) -> Any:
         raise SourceFailed(f"{place}: no JSON in the response (status {status})") from None
     if status >= 400:
         error = response.get("error") if isinstance(response, dict) else None
-        raise SourceFailed(f"{place}: status {status}, {str(error)[:200]}")
+        raise _Refused(f"{place}: status {status}, {str(error)[:200]}")
     return response

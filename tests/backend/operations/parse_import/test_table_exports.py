@@ -1,4 +1,4 @@
-"""Tables exported by psql arrive unchanged; formats that change them are refused with the remedy."""
+"""Tables exported by psql arrive unchanged; formats that change them are refused with a remedy."""
 
 from __future__ import annotations
 
