@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Final, NamedTuple
@@ -79,6 +79,7 @@ INSERT INTO objects_file ({_COLUMNS_OF_NEW}) SELECT {_NEW} FROM room RETURNING 1
 _FIND: Final = f"""
 SELECT {select_list(_FileRow, "f")} FROM objects_file f WHERE f.name = %(name)s AND f.complete
 """
+_EXISTING: Final = "SELECT name FROM objects_file WHERE name = ANY(%(names)s) AND complete"
 _REMOVE: Final = """
 WITH removed AS (DELETE FROM objects_file WHERE name = %(name)s RETURNING charged_to, size)
 UPDATE objects_file_usage AS u SET bytes = greatest(0, u.bytes - removed.size)
@@ -168,6 +169,11 @@ def find(name: str) -> FileRecord | None:
     """The file of this name, or None; also None for one whose bytes aren't all there."""
     rows = fetch_rows(_FileRow, _FIND, {"name": name}, prepare=True)
     return _record(rows[0]) if rows else None
+
+
+def existing(names: Sequence[str]) -> set[str]:
+    """Return those of these names that files have."""
+    return {row[0] for row in fetch(_EXISTING, {"names": list(names)}, prepare=True)}
 
 
 def remove(name: str) -> None:

@@ -112,6 +112,10 @@ def _extension_of(media_type: str) -> str:
     return (_types.guess_extension(media_type) or "").removeprefix(".")
 
 
+class ExtensionRefused(FileSaveFailed):
+    """A file whose extension or type the settings ``FILE_EXTENSIONS_…`` don't allow."""
+
+
 def _check(word: str, *, is_name: bool = False) -> None:
     """Raise ``FileSaveFailed`` if files with this word aren't taken.
 
@@ -121,7 +125,7 @@ def _check(word: str, *, is_name: bool = False) -> None:
     if "*" in allowed or word in allowed:
         return
     if word in service_settings.FILE_EXTENSIONS_DENIED or (allowed and is_name):
-        raise FileSaveFailed(
+        raise ExtensionRefused(
             f"File upload of extension {word} is disabled."
             if word
             else "File upload without extension is disabled."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import sys
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from backend.operations.parse_import import progress as progresses
 from backend.operations.parse_import import verification
 from backend.operations.parse_import.files import Address, Directory, FileSource
-from backend.operations.parse_import.problems import ImportFailed, Report
+from backend.operations.parse_import.problems import ImportFailed, Report, problems_file
 from backend.operations.parse_import.progress import Progress
 from backend.operations.parse_import.sources.base import Source, SourceFailed
 from backend.operations.parse_import.sources.database import Database
@@ -84,10 +83,12 @@ class Command(BaseCommand):
                 "The API shows no password hashes: users keep their sessions, and set a new "
                 "password to log in again. The database or its export has them."
             )
-        with _problems(state.with_suffix(".problems.jsonl"), self) as report:
+        progress = progresses.load(state, source.name)
+        problems = state.with_suffix(".problems.jsonl")
+        with _problems(problems, self, empty=options["again"]) as report:
             transfer = Transfer(
                 source,
-                progresses.load(state, source.name),
+                progress,
                 state,
                 report,
                 self._advanced,
@@ -96,17 +97,25 @@ class Command(BaseCommand):
             if options["again"]:
                 transfer.again()
             transfer.run()
-        self._summarise(transfer.progress)
+        self._summarise(progress, has_files=transfer.file_source is not None)
 
     def _advanced(self, step: str, read: int) -> None:
         if sys.stderr.isatty():
             self.stderr.write(f"\r{step}: {read:,}", ending="")
 
-    def _summarise(self, progress: Progress) -> None:
+    def _summarise(self, progress: Progress, *, has_files: bool) -> None:
         for name, step in progress.steps.items():
             if step.read:
                 refused = f", {step.refused:,} not imported" if step.refused else ""
                 self.stdout.write(f"{name}: {step.read:,}{refused}")
+        left = sum(step.files_left for step in progress.steps.values())
+        if left and not has_files:
+            self.stdout.write(
+                f"files: {left:,} named by objects, none imported. Repeat the command with "
+                "--files-url URL or --files-folder FOLDER to import them."
+            )
+        elif left:
+            self.stdout.write(f"files: {left:,} not imported. Repeat the command to try again.")
         if progress.step(JOB_SCHEDULES).read:
             self.stdout.write(
                 "Job schedules arrive disabled. Enable them in the admin or Parse Dashboard when "
@@ -120,15 +129,18 @@ class Command(BaseCommand):
         self.stdout.write(
             f"{'compared':32}{'there':>12}{'here':>12}  {'checksum there':16}{'checksum here':16}"
         )
-        unequal = 0
+        unequal = newer_here = 0
         for comparison in verification.compare(source):
             unequal += not comparison.has_everything
+            newer_here += comparison.newer_here
             self.stdout.write(_line(comparison))
             for example in comparison.examples:
                 self.stdout.write(f"    {example}")
         if unequal:
             raise CommandError(f"{unequal} of the classes and relations differ")
         self.stdout.write("Everything at the source is here.")
+        if newer_here:
+            self.stdout.write(f"Objects changed here after the import stay so: {newer_here:,}.")
 
 
 def _line(comparison: Comparison) -> str:
@@ -136,11 +148,12 @@ def _line(comparison: Comparison) -> str:
         f"{f'{checksum:032x}'[:12] if checksum else '':16}"
         for checksum in (comparison.checksum_there, comparison.checksum_here)
     )
-    outcome = (
-        "equal"
-        if comparison.has_everything
-        else f"{comparison.missing:,} missing, {comparison.different:,} different"
-    )
+    newer = f"{comparison.newer_here:,} newer here"
+    if not comparison.has_everything:
+        outcome = f"{comparison.missing:,} missing, {comparison.different:,} different"
+        outcome += f", {newer}" if comparison.newer_here else ""
+    else:
+        outcome = f"{newer}, the others equal" if comparison.newer_here else "equal"
     counts = f"{comparison.there:>12,}{comparison.here:>12,}"
     return f"{comparison.name:32}{counts}  {checksums}{outcome}"
 
@@ -168,15 +181,15 @@ def _file_source(options: dict[str, Any]) -> FileSource | None:
 
 
 @contextlib.contextmanager
-def _problems(path: Path, command: BaseCommand) -> Iterator[Report]:
+def _problems(path: Path, command: BaseCommand, *, empty: bool) -> Iterator[Report]:
     """Write what isn't imported to a file, and the first ones to the terminal."""
     reported = 0
-    with path.open("a") as file:
+    with problems_file(path, empty=empty) as write:
 
         def report(place: str, reason: str) -> None:
             nonlocal reported
             reported += 1
-            file.write(json.dumps({"place": place, "reason": reason}) + "\n")
+            write(place, reason)
             if reported <= _REPORTED:
                 command.stderr.write(f"{place}: {reason}")
             elif reported == _REPORTED + 1:

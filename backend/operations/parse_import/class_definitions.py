@@ -8,7 +8,7 @@ from backend.kernel.errors import InvalidClassName, ServiceError
 from backend.kernel.json_types import Json, Wire
 from backend.kernel.principal import MASTER
 from backend.operations.parse_import.formats.definitions import AUDIENCES, ClassDefinition
-from backend.operations.parse_import.problems import Report
+from backend.operations.parse_import.problems import Report, sentence
 from objects.core.names import ClassName, check_class_name
 from objects.core.schema.definition import SYSTEM_FIELDS
 from objects.service import classes
@@ -84,7 +84,7 @@ def _set_permissions(class_name: ClassName, definition: ClassDefinition, report:
     except NOT_ABOUT_THE_OBJECT:
         raise
     except ServiceError as error:
-        report(f"{class_name}, permissions", f"{error} The class is closed to clients.")
+        report(f"{class_name}, permissions", f"{sentence(error)} The class is closed to clients.")
         change(_CLOSED)
 
 

@@ -22,10 +22,11 @@ from urllib.parse import quote
 
 from backend.kernel.errors import FileTooLarge, ServiceError
 from backend.kernel.json_types import Json
-from backend.operations.parse_import.problems import Report
+from backend.operations.parse_import.problems import Report, sentence
 from backend.settings.conf import service_settings
 from objects.file_urls import is_stored_name
 from objects.files import records, service
+from objects.files.types import ExtensionRefused
 from objects.files.uploads import CHUNK, Upload
 from objects.service.bulk import NOT_ABOUT_THE_OBJECT
 
@@ -141,7 +142,9 @@ def store(
     report: Report,
     sleep: Callable[[float], None] = time.sleep,
 ) -> int:
-    """Fetch and store the files that aren't stored yet; return how many were stored.
+    """Fetch and store the files that aren't stored yet; return how many are still not stored.
+
+    A name that no file can have is reported, and not counted.
 
     Raises the errors in ``NOT_ABOUT_THE_OBJECT``.
     """
@@ -152,12 +155,7 @@ def store(
         except (FileMissing, FileTooLarge) as error:
             return error
 
-    needed = []
-    for name in dict.fromkeys(names):
-        if not is_stored_name(name):
-            report(f"file {name}", "a name that no file can have here")
-        elif records.find(name) is None:
-            needed.append(name)
+    needed = _missing(names, report)
     stored = 0
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         for start in range(0, len(needed), _AT_ONCE):
@@ -172,7 +170,23 @@ def store(
                         stored += _stored(name, outcome, report)
                     else:
                         report(f"file {name}", str(outcome))
-    return stored
+    return len(needed) - stored
+
+
+def count_missing(names: Iterable[str]) -> int:
+    """Return how many of these files aren't stored."""
+    return len(_missing(names))
+
+
+def _missing(names: Iterable[str], report: Report | None = None) -> list[str]:
+    unique = [*dict.fromkeys(names)]
+    valid = [name for name in unique if is_stored_name(name)]
+    if report is not None and len(valid) < len(unique):
+        for name in unique:
+            if not is_stored_name(name):
+                report(f"file {name}", "a name that no file can have here")
+    existing = records.existing(valid) if valid else set()
+    return [name for name in valid if name not in existing]
 
 
 def _stored(name: str, fetched: Fetched, report: Report) -> bool:
@@ -180,6 +194,10 @@ def _stored(name: str, fetched: Fetched, report: Report) -> bool:
         return service.transfer(name, fetched.upload, fetched.content_type)
     except NOT_ABOUT_THE_OBJECT:
         raise
+    except ExtensionRefused as error:
+        reason = f"{sentence(error)} FILE_EXTENSIONS_ALLOWED and FILE_EXTENSIONS_DENIED decide."
+        report(f"file {name}", reason)
+        return False
     except ServiceError as error:
         report(f"file {name}", str(error))
         return False

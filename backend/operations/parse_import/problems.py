@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TypeAlias
 
 
@@ -12,3 +16,27 @@ class ImportFailed(Exception):
 
 Report: TypeAlias = Callable[[str, str], None]
 """Called with the place (``Note/AbC123``) and the reason of what can't be imported."""
+
+
+@contextmanager
+def problems_file(path: Path, *, empty: bool) -> Iterator[Report]:
+    """Append what is reported to a private file, a JSON object a line.
+
+    A line is in the file when the call returns, so it outlives the process. ``empty`` removes what
+    earlier runs reported.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+    number = os.open(path, flags | (os.O_TRUNC if empty else 0), 0o600)
+    with os.fdopen(number, "a", buffering=1) as file:
+        os.fchmod(number, 0o600)
+
+        def report(place: str, reason: str) -> None:
+            file.write(json.dumps({"place": place, "reason": reason}) + "\n")
+
+        yield report
+
+
+def sentence(text: object) -> str:
+    """Return a message with a full stop, for another sentence to follow."""
+    words = str(text).rstrip()
+    return words if words.endswith((".", "!", "?", "…")) else f"{words}."

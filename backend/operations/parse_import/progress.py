@@ -18,12 +18,14 @@ class Step:
     """One step, for example the objects of one class: how far it is, and what came of it.
 
     ``position`` is the source's. ``read`` counts what the source had, ``refused`` what wasn't
-    stored.
+    stored, and ``files_left`` the files that it names and that aren't stored: the next run that has
+    a place of files fetches them.
     """
 
     position: str = ""
     read: int = 0
     refused: int = 0
+    files_left: int = 0
     is_finished: bool = False
 
 
@@ -64,6 +66,7 @@ def load(path: Path, source: str) -> Progress:
         raise ImportFailed(f"{path} isn't the progress of an import: {error}") from error
     if progress.source != source:
         raise ImportFailed(
-            f"{path} belongs to an import from {progress.source}. Choose another file by --state."
+            f"{path} belongs to an import from {progress.source}. Name another file for this"
+            " source: --state FILE."
         )
     return progress

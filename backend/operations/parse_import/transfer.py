@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from backend.kernel.errors import HookExists, ServiceError
+from backend.kernel.errors import HookExists, ServiceError, UnderMaintenance
 from backend.kernel.principal import MASTER
 from backend.operations.parse_import import class_definitions, files, job_schedules
 from backend.operations.parse_import.files import FileSource
 from backend.operations.parse_import.formats.definitions import SCHEDULES, ClassDefinition
-from backend.operations.parse_import.problems import ImportFailed, Report
+from backend.operations.parse_import.problems import ImportFailed, Report, sentence
 from backend.operations.parse_import.progress import Progress, Step
-from backend.operations.parse_import.sources.base import Source, SourceFailed
+from backend.operations.parse_import.sources.base import Batch, Source, SourceFailed
 from functions.webhooks import service as webhooks
 from objects.app_config import service as app_config
 from objects.core.names import ClassName, FieldName
@@ -45,8 +45,9 @@ class Transfer:
     file_source: FileSource | None = None
 
     def again(self) -> None:
-        """Begin all steps again."""
+        """Begin all steps again. Stopped at any time, another ``run`` continues with them."""
         self.progress.steps.clear()
+        self.progress.save(self.state)
 
     def run(self) -> None:
         """Import everything. Raises ``ImportFailed`` if it can't go on."""
@@ -54,6 +55,11 @@ class Transfer:
             self._run()
         except SourceFailed as error:
             raise ImportFailed(str(error)) from error
+        except UnderMaintenance as error:
+            raise ImportFailed(
+                f"This service is in maintenance mode: {sentence(error.message)} Repeat the command"
+                " when it has ended."
+            ) from error
         except NOT_ABOUT_THE_OBJECT as error:
             raise ImportFailed(error.message) from error
 
@@ -85,22 +91,47 @@ class Transfer:
         self._settings()
 
     def _objects(self, definition: ClassDefinition, class_name: ClassName) -> None:
-        with self._step(f"objects of {definition.name}") as step:
-            if step.is_finished:
-                return
-            for batch in self.source.objects(definition, step.position):
-                if self.file_source is not None:
-                    values = (value for obj in batch.objects for value in obj.fields.values())
-                    files.store(files.names_in(values), self.file_source, self.report)
-                outcome = transfers.store(class_name, batch.objects)
-                for object_id, error in outcome.refused.items():
-                    self.report(f"{class_name}/{object_id}", str(error))
-                for unreadable in batch.unreadable:
-                    self.report(f"{class_name}/{unreadable.name}", unreadable.reason)
-                step.position = batch.position
-                step.read += len(batch.objects) + len(batch.unreadable)
-                step.refused += len(outcome.refused) + len(batch.unreadable)
-                self._advance(definition.name, step)
+        name = f"objects of {definition.name}"
+        left_before = self.progress.step(name).files_left
+        with self._step(name) as step:
+            if not step.is_finished:
+                self._store_objects(definition, class_name, step)
+        if left_before and self.file_source is not None:
+            self._files_left(definition, step)
+
+    def _store_objects(
+        self, definition: ClassDefinition, class_name: ClassName, step: Step
+    ) -> None:
+        for batch in self.source.objects(definition, step.position):
+            step.files_left += self._store_files(_file_names(batch))
+            outcome = transfers.store(class_name, batch.objects)
+            for object_id, error in outcome.refused.items():
+                self.report(f"{class_name}/{object_id}", str(error))
+            for unreadable in batch.unreadable:
+                self.report(f"{class_name}/{unreadable.name}", unreadable.reason)
+            step.position = batch.position
+            step.read += len(batch.objects) + len(batch.unreadable)
+            step.refused += len(outcome.refused) + len(batch.unreadable)
+            self._advance(definition.name, step)
+
+    def _files_left(self, definition: ClassDefinition, objects_step: Step) -> None:
+        """Fetch the files that earlier runs left."""
+        name = f"files of {definition.name}"
+        step = self.progress.step(name)
+        for batch in self.source.objects(definition, step.position):
+            step.files_left += self._store_files(_file_names(batch))
+            step.position = batch.position
+            step.read += len(batch.objects)
+            self._advance(name, step)
+        objects_step.files_left = step.files_left
+        del self.progress.steps[name]
+        self.progress.save(self.state)
+
+    def _store_files(self, names: Iterable[str]) -> int:
+        """Store files if their place is known; return how many aren't stored."""
+        if self.file_source is None:
+            return files.count_missing(names)
+        return files.store(names, self.file_source, self.report)
 
     def _members(self, definition: ClassDefinition, class_name: ClassName, key: FieldName) -> None:
         with self._step(f"relation {definition.name}.{key}") as step:
@@ -128,9 +159,14 @@ class Transfer:
 
     def _settings(self) -> None:
         with self._step("config and webhooks") as step:
-            if step.is_finished:
+            if step.is_finished and not (step.files_left and self.file_source):
                 return
             settings = self.source.settings()
+            params = settings.config.get("params")
+            step.files_left = self._store_files(files.names_in([params]))
+            if step.is_finished:
+                self.progress.save(self.state)
+                return
             for unreadable in settings.unreadable:
                 step.read += 1
                 step.refused += 1
@@ -169,6 +205,10 @@ class Transfer:
         if not step.is_finished:
             step.is_finished = True
             self.progress.save(self.state)
+
+
+def _file_names(batch: Batch) -> Iterator[str]:
+    return files.names_in(value for obj in batch.objects for value in obj.fields.values())
 
 
 def _hook_name(hook: Mapping[str, object]) -> str:

@@ -33,8 +33,9 @@ class Comparison:
     """What both sides have of a class or a relation.
 
     The checksums are the sums of the digests of the objects that the source has, as they are there
-    and as they are here: they don't depend on the order. Relations have none. ``examples`` name
-    some objects that are missing or differ here.
+    and as they are here: they don't depend on the order. Relations have none. ``newer_here`` counts
+    objects that differ and were updated here after their last update there, ``different`` the
+    others that differ. ``examples`` name some of all these.
     """
 
     name: str
@@ -42,13 +43,17 @@ class Comparison:
     here: int = 0
     missing: int = 0
     different: int = 0
+    newer_here: int = 0
     checksum_there: int = 0
     checksum_here: int = 0
     examples: list[str] = field(default_factory=list)
 
     @property
     def has_everything(self) -> bool:
-        """Whether all objects of the source are here. Further ones are counted in ``here``."""
+        """Whether all objects of the source are here, as they were there or newer.
+
+        Further ones are counted in ``here``.
+        """
         return not self.missing and not self.different
 
 
@@ -117,8 +122,23 @@ def _compare_object(
     present = digest(_of_record(record))
     comparison.checksum_here += int.from_bytes(present, "big")
     if present != expected:
+        _differs(comparison, obj.object_id, there=obj.updated_at, here=_updated_at(record))
+
+
+def _differs(comparison: Comparison, object_id: str, *, there: str, here: str) -> None:
+    if here > there:
+        comparison.newer_here += 1
+        _example(comparison, object_id, f"updated later here ({here}) than there ({there})")
+    elif here < there:
         comparison.different += 1
-        _example(comparison, obj.object_id, "different")
+        _example(comparison, object_id, f"updated later there ({there}) than here ({here})")
+    else:
+        comparison.different += 1
+        _example(comparison, object_id, f"different, both updated at {here}")
+
+
+def _updated_at(record: Record) -> str:
+    return str(record.object()["updatedAt"])
 
 
 def _compare_members(

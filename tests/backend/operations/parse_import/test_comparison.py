@@ -14,6 +14,7 @@ from tests.backend.operations.parse_import.exported import (
     SCHEMAS,
     TIMES,
     USERS,
+    note,
     problems,
 )
 from tests.rest import Api
@@ -71,3 +72,27 @@ def test_a_class_that_cant_be_here_is_missing_with_its_objects(
         call_command("import_parse", str(path), *options, stdout=out)
     assert [each["place"] for each in problems(tmp_path)] == [name]
     assert "    a: its class isn't here" in out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("updated_at", "reason"),
+    [
+        ("2022-01-01T00:00:00Z", r"updated later there \(2022-.* than here \(2021-"),
+        ("2021-01-02T03:04:05.678Z", "different, both updated at 2021-01-02"),
+    ],
+)
+def test_objects_that_arent_as_they_are_there_differ_with_the_side_that_is_newer(
+    master: Api,
+    export: Callable[..., Path],
+    run: Callable[..., str],
+    tmp_path: Path,
+    updated_at: str,
+    reason: str,
+) -> None:
+    run(export())
+    changed = note(1, text="changed", _updated_at={"$date": updated_at})
+    path, out = export(Note=[changed]), io.StringIO()
+    with pytest.raises(CommandError, match="1 of the classes and relations differ"):
+        call_command("import_parse", str(path), "--verify", stdout=out)
+    assert re.search("^Note .* 0 missing, 1 different$", out.getvalue(), re.M)
+    assert re.search(f"^    note0001: {reason}", out.getvalue(), re.M)
