@@ -118,8 +118,8 @@ class Command(BaseCommand):
             self.stdout.write(f"files: {left:,} not imported. Repeat the command to try again.")
         if progress.step(JOB_SCHEDULES).read:
             self.stdout.write(
-                "Job schedules arrive disabled. Enable them in the admin or Parse Dashboard when "
-                "the Parse Server is stopped."
+                "Job schedules arrive disabled. Enable them in the admin when the Parse Server is "
+                "stopped."
             )
 
     # -- Comparing --------------------------------------------------------------------------------

@@ -78,6 +78,21 @@ def test_rows_that_are_no_objects_are_left_out(api: FakeServer, source: RestServ
     assert [each.name for each in batch.unreadable] == ["a", "7"]
 
 
+@pytest.mark.parametrize(
+    ("answers", "names"),
+    [
+        ([(200, b"{}"), (200, b"{}")], ["Note", "_Audience", "_JobSchedule"]),
+        ([(400, b'{"code": 103}'), (400, b'{"code": 103}')], ["Note"]),
+    ],
+    ids=["current", "old"],
+)
+def test_classes_that_the_schemas_leave_out_are_read_if_the_server_has_them(
+    api: FakeServer, source: RestServer, answers: list[Answer], names: list[str]
+) -> None:
+    api.answers = [(200, b'{"results": [{"className": "Note"}]}'), *answers]
+    assert [definition.name for definition in source.classes()] == names
+
+
 def test_pages_that_the_server_cuts_are_all_read(api: FakeServer, source: RestServer) -> None:
     api.answers = [found("a", "b"), found("c"), found("d", "e"), found()]
     assert ids(source) == ["a", "b", "c", "d", "e"]

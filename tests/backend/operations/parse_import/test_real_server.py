@@ -105,6 +105,9 @@ def contents(peer: Peer) -> dict[str, Any]:
     peer.call("PUT", "/config", {"params": {"a": 1}, "masterKeyOnly": {"a": True}})
     hook = {"functionName": "far", "url": "https://hooks.example.org/far"}
     peer.call("POST", "/hooks/functions", hook)
+    audience = {"name": "beta", "query": json.dumps({"deviceType": "ios"})}
+    peer.call("POST", "/push_audiences", audience)
+    peer.call("POST", "/classes/_JobSchedule", {"jobName": "clean", "repeatMinutes": 60})
     return {"ann": ann["objectId"], "session": session}
 
 
@@ -134,6 +137,10 @@ def check(out: str, master: Api, contents: dict[str, Any]) -> None:
     assert len(bob.get("/classes/Note", limit="1000").json["results"]) == 550
     assert master.get("/config").json["params"] == {"a": 1}
     assert master.get("/hooks/functions/far").status == 200
+    (audience,) = master.get("/push_audiences").json["results"]
+    assert (audience["name"], audience["query"]) == ("beta", {"deviceType": "ios"})
+    (schedule,) = master.get("/cloud_code/jobs").json
+    assert (schedule["jobName"], schedule["enabled"]) == ("clean", False)
     schema = master.get("/schemas/Note").json
     assert schema["indexes"] == {"by_n": {"n": 1}}
     assert schema["classLevelPermissions"]["protectedFields"] == {"*": ["n"]}
