@@ -23,10 +23,15 @@ def problems_file(path: Path, *, empty: bool) -> Iterator[Report]:
     """Append what is reported to a private file, a JSON object a line.
 
     A line is in the file when the call returns, so it outlives the process. ``empty`` removes what
-    earlier runs reported.
+    earlier runs reported. Raises ``ImportFailed`` if the file can't be written.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
-    number = os.open(path, flags | (os.O_TRUNC if empty else 0), 0o600)
+    try:
+        number = os.open(path, flags | (os.O_TRUNC if empty else 0), 0o600)
+    except OSError as error:
+        raise ImportFailed(
+            f"{path} can't be written: {error.strerror}. Name a file elsewhere: --state FILE."
+        ) from error
     with os.fdopen(number, "a", buffering=1) as file:
         os.fchmod(number, 0o600)
 

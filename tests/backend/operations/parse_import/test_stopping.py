@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError
 
-from backend.operations.parse_import.problems import problems_file
+from backend.operations.parse_import.problems import ImportFailed, problems_file
 from tests.backend.operations.parse_import.exported import note, problems
 from tests.rest import Api
 
@@ -24,6 +24,15 @@ def test_problems_are_in_a_private_file_as_soon_as_they_are_reported(tmp_path: P
         report("Note/x", "not a Date")
         assert [each["place"] for each in problems(tmp_path)] == ["a", "Note/x"]
         assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_place_that_cant_hold_problems_ends_the_import_with_what_to_do(tmp_path: Path) -> None:
+    message = r"state.problems.jsonl can't be written: .* --state FILE\.$"
+    with (
+        pytest.raises(ImportFailed, match=message),
+        problems_file(tmp_path / "missing" / "state.problems.jsonl", empty=False),
+    ):
+        pass
 
 
 def test_an_import_that_starts_again_forgets_the_problems_of_the_last_one(
