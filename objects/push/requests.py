@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from backend.kernel.errors import PushMisconfigured
 from backend.kernel.json_types import Json, Wire
-from backend.kernel.texts.shown import shown
+from backend.kernel.texts.shown import shown_value
 
 _LONGEST_INTERVAL: Final = 10 * 366 * 86_400  # seconds
-_LARGEST_BADGE: Final = 2**31 - 1
+LARGEST_BADGE: Final = 2**31 - 1
 _BAD_BADGE: Final = "Invalid value for badge, expected number or 'Increment' or {increment: number}"
 _YEARS: Final = (2, 9998)
 _FIELDS_NOT_SENT: Final = frozenset(
@@ -30,11 +29,15 @@ class BadgeChange:
     is_increment: bool
 
     def after(self, badge: Json) -> int | float:
-        """Return the badge of an installation that has had ``badge``."""
+        """Return the badge of an installation that has had ``badge``, which any client sets.
+
+        It is one that devices can show: the sum is at most ``LARGEST_BADGE``, and what isn't a
+        badge counts as 0.
+        """
         if not self.is_increment:
             return self.amount
-        has_number = isinstance(badge, int | float) and not isinstance(badge, bool)
-        return (badge if has_number else 0) + self.amount  # type: ignore[operator]
+        total = (badge if is_badge(badge) else 0) + self.amount
+        return max(-LARGEST_BADGE, min(total, LARGEST_BADGE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +81,7 @@ def parse_push(body: Mapping[str, Json], now: datetime) -> PushRequest:
         raise PushMisconfigured("data must be an object.")
     expires_at = _expiration_time(body)
     interval = _expiration_interval(body)
-    if expires_at and interval:
+    if expires_at is not None and interval:
         raise PushMisconfigured("Both expiration_time and expiration_interval cannot be set")
     if interval and "push_time" not in body:
         expires_at = round((now + timedelta(seconds=interval)).timestamp() * 1000)
@@ -116,9 +119,9 @@ def _expiration_interval(body: Mapping[str, Json]) -> int | float | None:
     if "expiration_interval" not in body:
         return None
     interval = body["expiration_interval"]
-    if not _is_number(interval) or not 0 < interval <= _LONGEST_INTERVAL:  # type: ignore[operator]
+    if not _is_number(interval) or not 0 < interval <= _LONGEST_INTERVAL:
         raise PushMisconfigured("expiration_interval must be a number greater than 0")
-    return interval  # type: ignore[return-value]
+    return interval
 
 
 def _push_time(body: Mapping[str, Json]) -> tuple[datetime | None, bool]:
@@ -132,35 +135,34 @@ def _moment(value: Json, *, is_naive: bool = False) -> datetime:
     """Return a moment given as seconds since 1970 or as text; naive if the text has no zone and
     ``is_naive``."""
     try:
-        if _is_number(value):
-            return datetime.fromtimestamp(value, UTC)  # type: ignore[arg-type]
-        if isinstance(value, str):
-            moment = _parsed(value.strip())
-            # Times near the ends of the calendar have none in other zones.
-            if _YEARS[0] <= moment.year <= _YEARS[1]:
-                return moment if is_naive or moment.tzinfo else moment.replace(tzinfo=UTC)
-    except (ValueError, TypeError, OverflowError, OSError):
-        pass
-    raise PushMisconfigured(f"{_javascript_text(value)} is not valid time.")
+        moment = _parsed(value)
+    except (ValueError, TypeError, IndexError, OverflowError, OSError):
+        moment = None
+    # Times near the ends of the calendar have none in other zones, or when they are rounded.
+    if moment is None or not _YEARS[0] <= moment.year <= _YEARS[1]:
+        raise PushMisconfigured(f"{shown_value(value)} is not valid time.")
+    return moment if is_naive or moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _parsed(text: str) -> datetime:
+def _parsed(value: Json) -> datetime | None:
+    if _is_number(value):
+        return datetime.fromtimestamp(value, UTC)
+    if not isinstance(value, str):
+        return None
+    text = value.strip()
     try:
         return datetime.fromisoformat(text)
     except ValueError:
         return parsedate_to_datetime(text)
 
 
-def _javascript_text(value: Json) -> str:
-    """Return a value as Parse Server's errors show it."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return "[object Object]" if isinstance(value, dict) else shown(value)
+def is_badge(value: Json) -> TypeGuard[int | float]:
+    """Return whether a value is a number that devices can show as a badge."""
+    # Integers are compared exactly, however long they are. NaN compares as false.
+    return _is_number(value) and -LARGEST_BADGE <= value <= LARGEST_BADGE
 
 
-def _is_number(value: Json) -> bool:
+def _is_number(value: Json) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -168,9 +170,9 @@ def _badge(data: Mapping[str, Any]) -> BadgeChange | None:
     badge = data.get("badge")
     if not badge:
         return None
-    if isinstance(badge, str) and badge.lower() == "increment":
+    if _is_increment(badge):
         return BadgeChange(1, True)
-    if isinstance(badge, dict) and str(badge.get("__op")).lower() == "increment":
+    if isinstance(badge, dict) and _is_increment(badge.get("__op")):
         amount = _badge_number(badge.get("amount"))
         if amount:
             return BadgeChange(amount, True)
@@ -181,6 +183,10 @@ def _badge(data: Mapping[str, Any]) -> BadgeChange | None:
     raise PushMisconfigured(_BAD_BADGE)
 
 
+def _is_increment(value: Any) -> bool:
+    return isinstance(value, str) and value.lower() == "increment"
+
+
 def _badge_number(value: Any) -> int | float | None:
     """Return a number, also one that is text, or None."""
     if isinstance(value, str):
@@ -188,6 +194,6 @@ def _badge_number(value: Any) -> int | float | None:
             value = float(value)
         except ValueError:
             return None
-    if not _is_number(value) or not math.isfinite(value) or abs(value) > _LARGEST_BADGE:
+    if not is_badge(value):
         return None
     return int(value) if value == int(value) else value
