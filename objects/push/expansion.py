@@ -26,6 +26,7 @@ from backend.kernel.errors import (
     UnderMaintenance,
 )
 from backend.kernel.json_types import Json, Wire
+from backend.kernel.limits.result_memory import largest_fitting
 from backend.kernel.principal import MASTER
 from backend.logs.setup import get_logger
 from objects import service
@@ -37,11 +38,13 @@ from objects.push import local_times, statuses
 from objects.push.adapters import setup
 from objects.push.models import Push, PushTarget
 from objects.push.payloads import locale_of, locales_of
-from objects.push.requests import BadgeChange, PushRequest
+from objects.push.requests import BadgeChange, PushRequest, is_badge
 from objects.service.direct_writes import update_matching
 
 PAGE: Final = 200
 """Installations that one transaction turns into targets."""
+LARGEST_FIELD: Final = 4096
+"""Bytes of a field of an installation that is read. Clients decide how large installations are."""
 _RETRY_PAUSE: Final = timedelta(seconds=10)
 _TEMPORARY_ERRORS: Final = (ServiceUnavailable, TransactionConflict, UnderMaintenance)
 _INSTALLATION_FIELDS: Final = frozenset(
@@ -166,15 +169,22 @@ def _find_installations(push: Push, request: PushRequest) -> service.Page:
 
     An installation is in two waves if it changes its time zone between them.
     """
-    options = FindOptions(
-        where=parse_where(request.where),
-        limit=PAGE,
-        keys=_INSTALLATION_FIELDS,
-        raw_where=request.where,
-    )
-    page = service.find_page(
-        MASTER, INSTALLATION, options, after=push.cursor, also=_requirements(push)
-    )
+    where, requirements = parse_where(request.where), _requirements(push)
+
+    def read(limit: int) -> service.Page:
+        options = FindOptions(
+            where=where, limit=limit, keys=_INSTALLATION_FIELDS, raw_where=request.where
+        )
+        return service.find_page(
+            MASTER,
+            INSTALLATION,
+            options,
+            after=push.cursor,
+            largest_field=LARGEST_FIELD,
+            also=requirements,
+        )
+
+    page, _ = largest_fitting(read, PAGE)
     ids = [str(row["objectId"]) for row in page.objects]
     with orm_queries():
         existing = push.targets.filter(installation__in=ids)
@@ -217,7 +227,7 @@ def _zones(local: datetime, wave: int) -> Json:
 
 
 def _expires_at(push: Push, request: PushRequest) -> datetime | None:
-    if request.expires_at:
+    if request.expires_at is not None:
         return datetime.fromtimestamp(request.expires_at / 1000, push.push_at.tzinfo)
     if request.expiration_interval:
         assert push.started_at is not None, "a page of it is being read"
@@ -226,18 +236,28 @@ def _expires_at(push: Push, request: PushRequest) -> datetime | None:
 
 
 def _change_badge(row: Wire, change: BadgeChange) -> int | float:
-    """Change the badge of an installation, without triggers, and return the new one."""
-    badge = change.after(row.get("badge"))
-    body: Wire = {"badge": change.amount}
-    if change.is_increment:
+    """Change the badge of an installation, without triggers, and return the new one.
+
+    A badge that no device can show is replaced. If the installation can't be changed, the push is
+    sent nevertheless.
+    """
+    current = row.get("badge")
+    badge = change.after(current)
+    body: Wire = {"badge": badge}
+    if change.is_increment and (current is None or is_badge(current)):
         body = {"badge": {"__op": "Increment", "amount": change.amount}}
     try:
         with transaction.atomic():
             updated = update_matching(MASTER, INSTALLATION, ObjectId(str(row["objectId"])), body)
+    except _TEMPORARY_ERRORS:
+        raise
     except ObjectNotFound:
         return badge
-    stored = updated.fields.get("badge", badge)
-    return stored if isinstance(stored, int | float) else badge
+    except ServiceError as error:
+        log.warning("a badge wasn't changed", installation=row["objectId"], reason=error.message)
+        return badge
+    stored = updated.fields.get("badge")
+    return stored if is_badge(stored) else badge
 
 
 def _text(row: Wire, name: str) -> str:

@@ -18,7 +18,14 @@ from objects import triggers
 from objects.access.policy import check_class, check_missing_class, read_action, readable
 from objects.access.protection import check_question, hidden_fields, hides_by_object
 from objects.access.scope import Scope
-from objects.core.names import CREATED_AT, OBJECT_ID, ClassName, ObjectId, is_object_id
+from objects.core.names import (
+    CREATED_AT,
+    OBJECT_ID,
+    ClassName,
+    FieldName,
+    ObjectId,
+    is_object_id,
+)
 from objects.core.pipeline.parser import Aggregation
 from objects.core.query.parser import parse_where
 from objects.core.query.predicate import predicate
@@ -35,6 +42,7 @@ from objects.definitions import registry
 from objects.rules import rules_of
 from objects.service.stale_definitions import with_current_classes
 from objects.sql.pipeline.statement import compile_aggregation
+from objects.sql.rows import Selection
 from objects.sql.tables import ClassTable
 from objects.storage import reads
 from objects.storage.includes import expand, visible
@@ -221,9 +229,14 @@ def find_page(
     options: FindOptions,
     *,
     after: str,
+    largest_field: int,
     also: Query = _NOTHING_ELSE,
 ) -> Page:
     """Return the objects with the next ``limit`` ids after ``after``; ``also`` is as for ``find``.
+
+    For the master key. Only the fields in ``options.keys`` are read, without values of more than
+    ``largest_field`` bytes as JSON: clients decide how large an object is, and one of them mustn't
+    make a page too large.
 
     Handlers can't end or prolong a walk through all pages. Conditions that they add before a find
     apply, but not their order, limit, skip and keys. What they drop after a find is missing in the
@@ -232,11 +245,21 @@ def find_page(
 
     Raises what ``find`` raises.
     """
-    return with_current_classes(lambda: _find_page(principal, class_name, options, after, also))
+    assert principal.is_master, "fields that aren't read would be needed to hide others"
+    names = frozenset(FieldName(path[0]) for path in options.keys or ())
+    selection = Selection(names, largest_field)
+    return with_current_classes(
+        lambda: _find_page(principal, class_name, options, after, selection, also)
+    )
 
 
 def _find_page(
-    principal: Principal, class_name: ClassName, options: FindOptions, after: str, also: Query
+    principal: Principal,
+    class_name: ClassName,
+    options: FindOptions,
+    after: str,
+    selection: Selection,
+    also: Query,
 ) -> Page:
     table = _table_for_reading(principal, class_name)
     if table is None:
@@ -260,7 +283,13 @@ def _find_page(
         if after:
             where = all_of(where, parse_where({OBJECT_ID: {"$gt": after}}))
         records = reads.find(
-            table, where, Scope(principal), order=_BY_ID, limit=options.limit, memory=memory
+            table,
+            where,
+            Scope(principal),
+            order=_BY_ID,
+            limit=options.limit,
+            selection=selection,
+            memory=memory,
         )
         last_id = records[-1].object_id if len(records) == options.limit else None
         results = _shaped(principal, table, records, options, memory)

@@ -6,12 +6,14 @@ Promoted columns are put together with ``data`` here and taken apart here, nowhe
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
 
 from backend.kernel.errors import IncorrectType
 from backend.kernel.json_types import Json
+from objects.core.names import FieldName
 from objects.sql.fields import wire_form
 from objects.sql.fragments import literal
 from objects.sql.tables import ClassTable, Column
@@ -44,21 +46,66 @@ def wire_timestamp(text: str) -> str:
     return f"{bare}.000Z" if len(bare) == 19 else f"{bare:0<23}Z"
 
 
-def object_columns(table: ClassTable, alias: str, score: str | None = None) -> str:
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The fields to read of each object, for rows whose size clients mustn't decide.
+
+    Values of more than ``largest`` bytes as JSON are left out. An access list that is larger reads
+    as an empty one.
+    """
+
+    fields: frozenset[FieldName]
+    largest: int
+
+
+def object_columns(
+    table: ClassTable, alias: str, score: str | None = None, selection: Selection | None = None
+) -> str:
     """Return the columns that make a ``records.StoredRow``.
 
     ``score`` is the name of a column of the row that becomes the field ``score`` of the object.
     """
-    data = data_expression(table, alias)
+    read_acl, write_acl = (
+        f"array_to_json({alias}.{name})::text" for name in ("read_acl", "write_acl")
+    )
+    if selection is None:
+        data = data_expression(table, alias)
+    else:
+        data = _selected(table, alias, selection)
+        read_acl = _short_list(read_acl, selection)
+        write_acl = _short_list(write_acl, selection)
     if score is not None:
         data = f"({data} || jsonb_build_object('score', {alias}.{score}))"
     return (
         f"{alias}.object_id, {timestamp_text(f'{alias}.created_at')} AS created,"
         f" {timestamp_text(f'{alias}.updated_at')} AS updated,"
-        f" array_to_json({alias}.read_acl)::text AS read_acl,"
-        f" array_to_json({alias}.write_acl)::text AS write_acl,"
-        f" {data}::text AS data"
+        f" {read_acl} AS read_acl, {write_acl} AS write_acl, {data}::text AS data"
     )
+
+
+def _selected(table: ClassTable, alias: str, selection: Selection) -> str:
+    """Return the fields of a selection as one jsonb value. No field may be a computed one."""
+    parts = []
+    for name in sorted(selection.fields & table.stored_columns.keys()):
+        column, type_ = table.columns[name], table.schema.fields[name]
+        value = wire_form(column.sql(alias), column, type_.kind, type_.target_class)
+        parts.append(
+            f"CASE WHEN octet_length(({value})::text) <= {selection.largest}"
+            f" THEN jsonb_build_object({literal(name)}, {value}) ELSE '{{}}'::jsonb END"
+        )
+    names = ", ".join(map(literal, sorted(selection.fields - table.columns.keys())))
+    # OFFSET keeps PostgreSQL from reading the whole object again for each of its fields.
+    parts.append(
+        "(SELECT coalesce(jsonb_object_agg(f.name, o.data -> f.name), '{}'::jsonb)"
+        f" FROM (SELECT {alias}.data || '{{}}'::jsonb AS data OFFSET 0) o,"
+        f" unnest(ARRAY[{names}]::text[]) f(name)"
+        f" WHERE octet_length((o.data -> f.name)::text) <= {selection.largest})"
+    )
+    return f"({' || '.join(parts)})"
+
+
+def _short_list(text: str, selection: Selection) -> str:
+    return f"CASE WHEN octet_length({text}) > {selection.largest} THEN '[]' ELSE {text} END"
 
 
 def data_expression(table: ClassTable, alias: str) -> str:

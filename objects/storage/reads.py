@@ -35,7 +35,7 @@ from objects.database.statements import fetch
 from objects.definitions.indexes import is_ordered_by_index
 from objects.learned import shape_counts
 from objects.sql.compiler import Sql, compile_query, order_by, score_expression
-from objects.sql.rows import object_columns
+from objects.sql.rows import Selection, object_columns
 from objects.sql.tables import ClassTable
 from objects.storage import large_classes
 from objects.storage.records import Record
@@ -97,11 +97,13 @@ def find(
     limit: int,
     skip: int = 0,
     with_score: bool = False,
+    selection: Selection | None = None,
     memory: ResultMemory,
 ) -> list[Record]:
     """Return the matching objects, sorted; ties are sorted by object id, for stable paging.
 
     ``with_score`` adds the rank of the text search to each as ``score``, if there is a search.
+    ``selection`` reads some fields of each object alone.
     """
     has_one_plan = _has_one_plan(table, where, order)
     score = score_expression(where, table, "t") if with_score else None
@@ -110,10 +112,11 @@ def find(
     # One row of the class joined to the objects: without objects the version still comes back,
     # and a nested loop over one row keeps the order of the inner select. Rows become text outside
     # of it, for PostgreSQL would do that before it sorts, to all that are left out in the end too.
+    columns = object_columns(table, "t", None if score is None else _SCORE, selection)
     begin = perf_counter()
     try:
         rows = fetch(
-            f"SELECT {guard}, {object_columns(table, 't', None if score is None else _SCORE)}"
+            f"SELECT {guard}, {columns}"
             f" FROM objects_class c LEFT JOIN LATERAL ({page.text}) t ON true WHERE c.id = %s",
             (*guard_params, *page.params, table.class_id),
             prepare=has_one_plan,
