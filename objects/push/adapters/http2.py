@@ -1,7 +1,8 @@
 """Adapters of services that take HTTP/2: bounded in time, connections and responses.
 
 ``httpx`` and ``h2`` are optional packages (requirements-push.txt), imported when they are used.
-Redirects aren't followed, and proxies of the environment aren't used.
+Redirects aren't followed, and proxies of the environment aren't used. Responses must not be
+compressed: a few bytes could become gigabytes before their size is known.
 """
 
 from __future__ import annotations
@@ -93,6 +94,7 @@ class Http2Client:
             verify=tls,
             follow_redirects=False,
             trust_env=False,
+            headers={"accept-encoding": "identity"},
             timeout=httpx.Timeout(WAIT),
             limits=httpx.Limits(max_connections=_MAX_CONNECTIONS),
         )
@@ -104,8 +106,10 @@ class Http2Client:
                 asyncio.timeout(WAIT),
                 self._client.stream("POST", url, content=body, headers=dict(headers)) as response,
             ):
+                if response.headers.get("content-encoding", "identity") != "identity":
+                    raise NoResponse("its response is compressed")
                 received = bytearray()
-                async for piece in response.aiter_bytes():
+                async for piece in response.aiter_raw():
                     received += piece
                     if len(received) > _MAX_RESPONSE_BYTES:
                         raise NoResponse("its response is too large")

@@ -41,6 +41,7 @@ class Liar:
     def __init__(self, method: str, megabytes: int) -> None:
         self.method = method
         self.body = bomb(megabytes)
+        self.encoding = "gzip"
         self.batches: list[int] = []
 
     def answer(self, request: Any) -> bytes | None:
@@ -63,7 +64,7 @@ def served(liar: Liar) -> Iterator[str]:
             body = liar.answer(document)
             self.send_response(200)
             if body is None:
-                self.send_header("Content-Encoding", "gzip")
+                self.send_header("Content-Encoding", liar.encoding)
                 body = liar.body
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
@@ -72,7 +73,7 @@ def served(liar: Liar) -> Iterator[str]:
 
         def do_GET(self) -> None:
             self.send_response(200)
-            self.send_header("Content-Encoding", "gzip")
+            self.send_header("Content-Encoding", liar.encoding)
             self.send_header("Content-Length", str(len(liar.body)))
             self.end_headers()
             with suppress(OSError):
@@ -100,6 +101,17 @@ def costing(at_most: int) -> Iterator[None]:
         assert tracemalloc.get_traced_memory()[1] < at_most
     finally:
         tracemalloc.stop()
+
+
+def test_an_answer_that_is_compressed_twice_is_unpacked_piece_by_piece() -> None:
+    liar = Liar("eth_chainId", 64)
+    liar.body, liar.encoding = gzip.compress(liar.body), "gzip, gzip"
+    with (
+        served(liar) as url,
+        costing(12 * MB),
+        pytest.raises(TryAgain, match="too large"),
+    ):
+        Endpoint(url, timeout=10).call(("eth_chainId", ()))
 
 
 @pytest.mark.parametrize("method", ["eth_chainId", "eth_getTransactionCount", "eth_call"])

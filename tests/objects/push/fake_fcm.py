@@ -35,6 +35,7 @@ class FakeFcm:
     answers: dict[str, tuple[int, Any]] = field(default_factory=dict)
     headers: dict[str, str] = field(default_factory=dict)
     received: list[dict[str, Any]] = field(default_factory=list)
+    accepted_encodings: set[str] = field(default_factory=set)
     logins: int = 0
     login_answer: tuple[int, Any] | None = None
     valid: set[str] = field(default_factory=set)
@@ -49,6 +50,7 @@ class FakeFcm:
 
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
+                fake.accepted_encodings.add(self.headers["Accept-Encoding"])
                 status, answer = fake.answer(self.path, self.headers, body)
                 if answer == "stall":
                     fake._released.wait(60)

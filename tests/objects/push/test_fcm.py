@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import resource
+import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -144,6 +147,35 @@ def test_a_message_without_a_usable_answer_is_tried_again(
     push_id = push()
     assert work(push_id)["status"] == "running"
     assert targets(push_id)[0].error.startswith("FCM: ")
+
+
+def test_compressed_responses_are_not_decompressed(fcm: FakeFcm) -> None:
+    """1.5 KB become 1 GB, or more if the service compresses them once more."""
+    zeros = bytes(2**20)
+    compressor = zlib.compressobj(9, zlib.DEFLATED, 31)
+    once = b"".join(compressor.compress(zeros) for _ in range(1024)) + compressor.flush()
+    fcm.answers = {"token-0": (200, gzip.compress(once, 9))}
+    install(1)
+    work(push())  # which gets an access token
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for encoding in ("gzip, gzip", "gzip", "deflate", "br", "x"):
+        fcm.headers = {"Content-Encoding": encoding}
+        push_id = push()
+        assert work(push_id)["status"] == "running"
+        assert targets(push_id)[0].error == "FCM: its response is compressed"
+    fcm.valid.clear()  # so the next response is that of the endpoint for tokens
+    push_id = push()
+    work(push_id)
+    assert targets(push_id)[0].error == "FCM: its response is compressed"
+    kibibytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert kibibytes < 16 * 1024
+    assert fcm.accepted_encodings == {"identity"}
+
+
+def test_a_response_may_name_the_encoding_of_none(fcm: FakeFcm) -> None:
+    fcm.headers = {"Content-Encoding": "identity"}
+    install(1)
+    assert work(push())["numSent"] == 1
 
 
 @pytest.mark.parametrize(
