@@ -25,7 +25,7 @@ from backend.kernel.connections.advisory_locks import push_sender
 from backend.logs.setup import get_logger
 from objects.database import locks, maintenance
 from objects.database.orm import orm_queries
-from objects.push import dead_tokens, local_times, statuses
+from objects.push import dead_tokens, local_times, statuses, totals
 from objects.push.adapters import setup
 from objects.push.adapters.base import (
     CHUNK,
@@ -52,7 +52,6 @@ SENDERS: Final = 4
 _PUBLISH_PAUSE: Final = 1.0  # seconds
 TURN: Final = 15.0
 """Seconds after which a task lets other tasks go first."""
-_LONGEST_TYPE: Final = 32  # characters
 _MAX_PUSHES_PER_SWEEP: Final = 200
 _STATES: Final = {
     Result.SENT: PushTarget.State.SENT,
@@ -264,16 +263,9 @@ def _add(push: Push, group: _Group, count: int) -> None:
     else:
         push.failed += count
     prefix = "sent" if is_sent else "failed"
-    # The name of a device's type is a client's, and becomes a key of an object.
-    plain = group.device_type.replace("-", "").isalnum() and len(group.device_type) <= _LONGEST_TYPE
-    _count(push, f"{prefix}PerType", group.device_type if plain else "other", count)
+    totals.add_type(push.totals, prefix, group.device_type, count)
     if group.utc_offset is not None:
-        _count(push, f"{prefix}PerUTCOffset", local_times.hours(group.utc_offset), count)
-
-
-def _count(push: Push, name: str, key: str, count: int) -> None:
-    counts = push.totals.setdefault(name, {})
-    counts[key] = counts.get(key, 0) + count
+        totals.add_offset(push.totals, prefix, local_times.hours(group.utc_offset), count)
 
 
 def _report(push_id: str, targets: Sequence[PushTarget], outcomes: Sequence[Outcome]) -> None:
@@ -328,7 +320,9 @@ def start_due(
         to_expand = oldest(Push.objects.filter(state=Push.State.WAITING, due_at__lte=Now()))
         to_send = oldest(Push.objects.exclude(state=Push.State.ENDED).filter(due))
         to_finish = oldest(Push.objects.filter(~Exists(pending), state=Push.State.SENDING))
-        to_publish = oldest(Push.objects.filter(is_published=False))
+        # Those that fail go last, so that they can't keep the others from it.
+        behind = statuses.behind().order_by("publish_failures", "due_at")
+        to_publish = [*behind.values_list("pk", flat=True)[:limit]]
     for push_id in to_expand:
         queue_expansion(push_id)
     for push_id in to_send:

@@ -21,9 +21,6 @@ from backend.kernel.errors import (
     InternalError,
     ObjectNotFound,
     ServiceError,
-    ServiceUnavailable,
-    TransactionConflict,
-    UnderMaintenance,
 )
 from backend.kernel.json_types import Json, Wire
 from backend.kernel.limits.result_memory import largest_fitting
@@ -46,7 +43,6 @@ PAGE: Final = 200
 LARGEST_FIELD: Final = 4096
 """Bytes of a field of an installation that is read. Clients decide how large installations are."""
 _RETRY_PAUSE: Final = timedelta(seconds=10)
-_TEMPORARY_ERRORS: Final = (ServiceUnavailable, TransactionConflict, UnderMaintenance)
 _INSTALLATION_FIELDS: Final = frozenset(
     (FieldName(name),)
     for name in (
@@ -79,7 +75,7 @@ def expand(push_id: str) -> bool:
     """
     try:
         return _expand(push_id)
-    except _TEMPORARY_ERRORS as error:
+    except statuses.TEMPORARY_ERRORS as error:
         log.info("a push waits", push=push_id, reason=error.message)
         with orm_queries():
             waiting = Push.objects.filter(pk=push_id, state=Push.State.WAITING)
@@ -249,7 +245,7 @@ def _change_badge(row: Wire, change: BadgeChange) -> int | float:
     try:
         with transaction.atomic():
             updated = update_matching(MASTER, INSTALLATION, ObjectId(str(row["objectId"])), body)
-    except _TEMPORARY_ERRORS:
+    except statuses.TEMPORARY_ERRORS:
         raise
     except ObjectNotFound:
         return badge

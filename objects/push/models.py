@@ -18,6 +18,7 @@ class Push(models.Model):
     zones that are next, from east to west. ``cursor`` is the last installation that was read.
     ``started_at`` is when the first page was read, of the wave for a push in local time.
     ``planned`` counts its targets so far. ``is_published`` says that the status shows all of it.
+    After ``publish_failures`` in a row the status isn't written again before ``publish_at``.
     """
 
     class State(models.TextChoices):
@@ -42,6 +43,8 @@ class Push(models.Model):
     totals = models.JSONField(default=dict)
     error = models.TextField(default="", blank=True)
     is_published = models.BooleanField(default=True)
+    publish_at = models.DateTimeField(null=True)
+    publish_failures = models.PositiveSmallIntegerField(default=0)
     created_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True)
 

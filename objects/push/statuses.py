@@ -7,17 +7,24 @@ transaction, so that no worker claims targets of it afterwards.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from hashlib import md5
 from typing import Final
 
 import msgspec
 from django.db import transaction
-from django.db.models import Exists, QuerySet
+from django.db.models import Exists, Q, QuerySet
 from django.db.models.functions import Now
 
 from backend.kernel.connections.advisory_locks import push_status
-from backend.kernel.errors import ObjectNotFound, ServiceError, UnderMaintenance
+from backend.kernel.connections.outages import is_outage
+from backend.kernel.errors import (
+    ObjectNotFound,
+    ServiceError,
+    ServiceUnavailable,
+    TransactionConflict,
+    UnderMaintenance,
+)
 from backend.kernel.json_types import Json, Wire
 from backend.kernel.principal import MASTER
 from backend.logs.setup import get_logger
@@ -26,12 +33,16 @@ from objects.core.names import PUSH_STATUS, ObjectId
 from objects.core.values import wire_time
 from objects.database import locks
 from objects.database.orm import delete_in_batches, orm_queries
+from objects.push import totals
 from objects.push.adapters.base import CHUNK
 from objects.push.models import Push, PushTarget
 from objects.push.requests import PushRequest
 from objects.rules import Change, Rules
 
-_TOTALS_FIELDS: Final = ("sentPerType", "failedPerType", "sentPerUTCOffset", "failedPerUTCOffset")
+TEMPORARY_ERRORS: Final = (ServiceUnavailable, TransactionConflict, UnderMaintenance)
+PUBLISH_PAUSES: Final = (10, 60, 600, 3600, 3600, 3600)
+"""Seconds between attempts to write a status. After the last it is left as it is."""
+_LONGEST_MESSAGE: Final = 1000  # characters
 
 _CANCELLATION: Final = ObjectNotFound("The status of the push was deleted.")
 _BATCH_SIZE: Final = 1000  # targets
@@ -41,7 +52,9 @@ log = get_logger("push")
 
 def encode_error(error: ServiceError) -> str:
     """Return the text in which the row of a push holds the error that ended it."""
-    return _text({"code": error.code, "message": error.message})
+    # Code of the deployment raises errors too, with texts that an object can't hold.
+    message = error.message[:_LONGEST_MESSAGE].replace("\0", "?").encode(errors="replace")
+    return _text({"code": error.code, "message": message.decode()})
 
 
 def create(request: PushRequest, source: str) -> ObjectId:
@@ -69,18 +82,48 @@ def create(request: PushRequest, source: str) -> ObjectId:
     return service.create(MASTER, PUSH_STATUS, body).object_id
 
 
+def behind() -> QuerySet[Push]:
+    """Return the pushes whose statuses don't show all of them and are to be written now."""
+    is_due = Q(publish_at=None) | Q(publish_at__lte=Now())
+    return Push.objects.filter(is_due, is_published=False)
+
+
 def publish(push_id: str) -> None:
     """Write what is known of a push to its status.
 
-    If the status was deleted, pending targets of the push are removed. In maintenance mode, and
-    while the database refuses writes, nothing is changed: a later call does it.
+    If the status was deleted, pending targets of the push are removed. In maintenance mode nothing
+    is changed: a later call does it. After a failure, calls have no effect for a while.
     """
     try:
         _publish(push_id)
     except UnderMaintenance:
         log.info("the status of a push waits for the end of maintenance mode", push=push_id)
     except ServiceError as error:
-        log.warning("the status of a push isn't up to date", push=push_id, reason=error.message)
+        _note_failure(push_id, error.message)
+    except Exception as error:
+        if is_outage(error):
+            raise
+        log.exception("the status of a push can't be written", push=push_id)
+        _note_failure(push_id, type(error).__name__)
+
+
+def _note_failure(push_id: str, reason: str) -> None:
+    """Have the status written again after a pause, or left as it is after the last attempt."""
+    with orm_queries():
+        push = Push.objects.filter(pk=push_id, is_published=False).first()
+        if push is None:
+            return
+        is_last = push.publish_failures >= len(PUBLISH_PAUSES)
+        pause = PUBLISH_PAUSES[min(push.publish_failures, len(PUBLISH_PAUSES) - 1)]
+        Push.objects.filter(pk=push_id).update(
+            is_published=is_last,
+            publish_failures=min(push.publish_failures + 1, len(PUBLISH_PAUSES)),
+            publish_at=Now() + timedelta(seconds=pause),
+        )
+    if is_last:
+        log.error("the status of a push stays out of date", push=push_id, reason=reason)
+    else:
+        log.warning("the status of a push isn't up to date", push=push_id, reason=reason)
 
 
 def _publish(push_id: str) -> None:
@@ -98,7 +141,7 @@ def _update_status(push_id: str) -> None:
     with transaction.atomic():
         locks.lock_transaction(push_status(push_id))
         with orm_queries():
-            push = Push.objects.filter(pk=push_id, is_published=False).first()
+            push = behind().filter(pk=push_id).first()
         if push is None:
             return
         service.update(MASTER, PUSH_STATUS, ObjectId(push_id), _fields(push))
@@ -110,7 +153,7 @@ def _update_status(push_id: str) -> None:
                 sent=push.sent,
                 failed=push.failed,
             )
-            unchanged.update(is_published=True)
+            unchanged.update(is_published=True, publish_at=None, publish_failures=0)
 
 
 # -- Cancelling -----------------------------------------------------------------------------------
@@ -137,6 +180,7 @@ def _cancel(pushes: QuerySet[Push]) -> None:
             ended_at=Now(),
             error=encode_error(_CANCELLATION),
             is_published=False,
+            publish_at=None,
         )
 
 
@@ -162,7 +206,7 @@ def _fields(push: Push) -> Wire:
     fields: Wire = {"numSent": push.sent}
     if push.failed:
         fields["numFailed"] = push.failed
-    fields |= {name: push.totals[name] for name in _TOTALS_FIELDS if name in push.totals}
+    fields |= totals.as_fields(push.totals)
     if push.state == Push.State.ENDED:
         fields["status"] = "failed" if push.error else "succeeded"
         fields["count"] = {"__op": "Delete"}

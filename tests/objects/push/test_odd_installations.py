@@ -11,9 +11,12 @@ from hypothesis import strategies as st
 
 from functions import FindRequest, after_find
 from functions.runtime.registry import registry
+from objects.push.adapters.base import failed
 from objects.push.expansion import LARGEST_FIELD
+from objects.push.models import Push
 from objects.push.requests import LARGEST_BADGE, BadgeChange, is_badge
-from tests.objects.push.pushing import api, install, push, targets, work
+from objects.push.totals import MAX_TYPES
+from tests.objects.push.pushing import api, install, push, status, sweep, targets, work
 from tests.objects.push.recorder import Recorder
 
 pytestmark = pytest.mark.django_db
@@ -130,6 +133,44 @@ def test_an_installation_that_cannot_be_changed_gets_it(recorder: Recorder) -> N
         row["objectId"]: row.get("badge") for row in api.results("_Installation", keys="badge")
     }
     assert badges == {full: None, other: 1}
+
+
+# -- Types of devices -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "device_type",
+    ["constructor", "prototype", "__proto__", "_bsontype", "a.b", "$a", "__op", "x" * 33, "-"],
+)
+def test_types_that_cannot_be_keys_are_counted_together(
+    recorder: Recorder, device_type: str
+) -> None:
+    install(1)
+    install(1, deviceType=device_type)
+    install(1, deviceType=device_type, deviceToken="bad")
+    recorder.outcomes = {"bad": failed("bad")}
+    stored = work(push())
+    assert (stored["status"], stored["numSent"]) == ("succeeded", 2)
+    assert stored["sentPerType"] == {"android": 1, "other": 1}
+    assert stored["failedPerType"] == {"other": 1}
+
+
+def test_a_status_has_few_types(recorder: Recorder) -> None:
+    for number in range(MAX_TYPES + 5):
+        install(1, deviceType=f"type-{number}")
+    stored = work(push())
+    assert (stored["status"], stored["numSent"]) == ("succeeded", MAX_TYPES + 5)
+    assert len(stored["sentPerType"]) == MAX_TYPES + 1
+    assert stored["sentPerType"]["other"] == 5
+
+
+def test_statuses_that_earlier_versions_could_not_write_are_written() -> None:
+    push_id = push()
+    work(push_id)
+    counts = {"sentPerType": {"constructor": 2, "other": 1, "ios": 3}}
+    Push.objects.filter(pk=push_id).update(totals=counts, sent=6, is_published=False)
+    sweep()
+    assert status(push_id)["sentPerType"] == {"other": 3, "ios": 3}
 
 
 @given(
