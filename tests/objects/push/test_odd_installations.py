@@ -95,6 +95,21 @@ def test_a_trigger_gets_no_large_value(recorder: Recorder) -> None:
     assert {"role:Editors": {"read": True}} in lists
 
 
+def test_channels_have_a_largest_size() -> None:
+    object_id = install(1)[0]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE objects_installation SET channels = jsonb_build_array(repeat('x', %s))",
+            [16 * 1024 * 1024 - 20],
+        )
+    reply = api.put(f"/installations/{object_id}", {"badge": 1})
+    assert reply.status == 200
+    more = {"__op": "AddUnique", "objects": ["twenty-characters-it-is"]}
+    reply = api.put(f"/installations/{object_id}", {"channels": more})
+    assert reply.error == (413, 116)
+    assert api.put(f"/installations/{object_id}", {"channels": ["news"]}).status == 200
+
+
 # -- Badges ---------------------------------------------------------------------------------------
 
 
