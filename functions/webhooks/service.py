@@ -75,7 +75,7 @@ def create(principal: Principal, body: JsonObject) -> JsonObject:
         name = checked_function(body["functionName"])
         conflict = HookExists(f"function name: {name} already exists")
         if name in registry.functions:
-            raise conflict
+            raise HookExists(f"{conflict.message}, as a Python function")
         hook = Hook(function_name=name)
     elif body.get("className") and body.get("triggerName"):
         class_name, trigger_name = checked_trigger(body["className"], body["triggerName"])
@@ -84,11 +84,13 @@ def create(principal: Principal, body: JsonObject) -> JsonObject:
     else:
         raise InvalidHook
 
+    if Hook.objects.filter(**_identifying_columns(hook)).exists():
+        raise conflict
+    # Before the transaction, since it may wait for the resolver.
+    hook.url = checked_url(body.get("url"))
+    hook.background = checked_background(body.get("background"), hook.trigger_name) or False
+
     def insert() -> None:
-        if Hook.objects.filter(**_identifying_columns(hook)).exists():
-            raise conflict
-        hook.url = checked_url(body.get("url"))
-        hook.background = checked_background(body.get("background"), hook.trigger_name) or False
         try:
             with transaction.atomic():
                 hook.save(force_insert=True)
