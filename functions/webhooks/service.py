@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection
 from typing import Any, Literal
 
 from django.db import IntegrityError, transaction
+from django.db.models.functions import Now
 
 from backend.kernel.errors import HookExists, InvalidHook, MasterKeyRequired, OperationForbidden
 from backend.kernel.json_types import JsonObject
@@ -107,7 +108,8 @@ def update_function(principal: Principal, name: str, body: JsonObject) -> JsonOb
     _check_may_write(principal, "modify")
     url = checked_url(body.get("url"))
     with maintenance.writing():
-        if not Hook.objects.filter(function_name=name).update(url=url, rests_until=None):
+        hooks = Hook.objects.filter(function_name=name)
+        if not hooks.update(url=url, rests_until=None, updated_at=Now()):
             raise _no_function(name)
     return _wire(Hook(function_name=name, url=url))
 
@@ -121,7 +123,7 @@ def update_trigger(
     Raises ``InvalidHook``, also for a trigger that was declared earlier and is never called.
     """
     _check_may_write(principal, "modify")
-    changes: dict[str, Any] = {"rests_until": None}
+    changes: dict[str, Any] = {"rests_until": None, "updated_at": Now()}
     background = checked_background(body.get("background"), trigger_name)
     if background is not None:
         changes["background"] = background
@@ -143,7 +145,8 @@ def set_background(hook_ids: Collection[int], background: bool) -> int:
     """
     with maintenance.writing():
         hooks = Hook.objects.filter(pk__in=hook_ids, trigger_name__in=AFTERWARDS)
-        return hooks.exclude(background=background).update(background=background)
+        changed = hooks.exclude(background=background)
+        return changed.update(background=background, updated_at=Now())
 
 
 @maintenance.reported_first
