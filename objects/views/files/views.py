@@ -205,6 +205,10 @@ class StoredFileView(ServiceView):
     def dispatch(  # type: ignore[override]
         self, request: HttpRequest, *args: Any, **kwargs: Any
     ) -> HttpResponseBase:
+        if request.method == "POST":
+            # An upload: the JavaScript SDK doesn't encode a slash in a name.
+            error = InvalidFileName("Filename contains invalid characters. It has a slash.")
+            return error_response(error, request)
         if request.method not in ("GET", "HEAD"):
             return super().dispatch(request, *args, **kwargs)
         try:
