@@ -163,14 +163,14 @@ def checked_url(url: object) -> str:
         raise InvalidHook
     if len(url) > LONGEST_URL:
         raise _invalid(f"url must have at most {LONGEST_URL} characters")
+    if not re.match("https?://", url, re.IGNORECASE):
+        raise _invalid("url must begin with https://")
     parts = parts_of(url)
     if parts is None or not url.isascii() or re.search(r"[\s\\]", url):
         raise _invalid(
-            "url must be an https URL without credentials, fragment, spaces, backslashes and"
+            "url must name a host, and have no credentials, fragment, spaces, backslashes and"
             " characters beyond ASCII"
         )
-    if parts.scheme not in ("https", "http"):
-        raise _invalid("url must begin with https://")
     if parts.scheme == "http" and not service_settings.WEBHOOK_ALLOW_PRIVATE:
         raise _invalid(
             "url has to begin with https; http is for private networks that the setting"

@@ -160,6 +160,26 @@ def test_the_error_of_an_address_names_the_setting_that_allows_it(master: Api, u
     assert "WEBHOOK_ALLOW_PRIVATE" in reply.json["error"]
 
 
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("hooks.example.org", "begin with https://"),
+        ("ftp://hooks.example.org/", "begin with https://"),
+        ("https:///path", "name a host"),
+        ("https://user:secret@hooks.example.org/", "no credentials"),
+        ("https://hooks.example.org/" + "x" * 3000, "at most 2048 characters"),
+    ],
+)
+@pytest.mark.parametrize("networks", [(), ("127.0.0.0/8",)])
+def test_the_error_of_an_address_names_the_part_whatever_the_settings(
+    master: Api, settings: Any, url: str, reason: str, networks: tuple[str, ...]
+) -> None:
+    settings.SERVICE = {**settings.SERVICE, "WEBHOOK_ALLOW_PRIVATE": networks}
+    reply = master.post("/hooks/functions", {"functionName": "greet", "url": url})
+    assert reply.error == (400, 143)
+    assert reason in reply.json["error"]
+
+
 def test_the_error_of_a_trigger_names_those_that_there_are(master: Api) -> None:
     def error(class_name: str, trigger_name: str) -> str:
         hook = {"className": class_name, "triggerName": trigger_name, "url": URL}
