@@ -152,7 +152,7 @@ def open_classes() -> Iterator[Finding]:
         f"{open_class.class_name} ({', '.join(open_class.actions)})" for open_class in listed
     )
     yield warn(
-        f"Everybody may write objects of {len(listed)} classes: {named}.",
+        f"Everybody may write objects of {_number(len(listed), 'class', 'classes')}: {named}.",
         "script/manage close_class NAME..., or --all, lets logged-in users alone write them. "
         "CLASS_PERMISSIONS_DEFAULT=authenticated does so for new classes.",
     )
@@ -276,7 +276,12 @@ def files() -> Iterator[Finding]:
             "Remove files that nobody needs, set FILE_QUOTA_PUBLIC, or FILE_UPLOAD_PUBLIC=off.",
         )
     if not missing:
-        yield ok(f"{total['files']:,} files, {shown}; FILE_CLEAN_UP is {clean}")
+        count = _number(total["files"], "file", "files")
+        yield ok(f"{count}, {shown}; FILE_CLEAN_UP is {clean}")
+
+
+def _number(count: int, singular: str, plural: str) -> str:
+    return f"{count:,} {singular if count == 1 else plural}"
 
 
 def _is_there(name: str) -> bool:

@@ -48,7 +48,8 @@ def admitted(
     with_session: bool = True,
     proven: Principal | None = None,
 ) -> tuple[Principal, str, str]:
-    """The caller, the caller's address and the name of the key, counted.
+    """The caller, the caller's address and the name of the key, counted. The address becomes that
+    of the current request.
 
     ``proven`` is what ``authentication.check_keys`` has returned for the credentials. Raises what
     ``authenticate`` and ``enter`` raise, and ``TooManySlowRequests``. Who guesses keys or tokens is
@@ -68,6 +69,7 @@ def admitted(
     key = key_name(credentials)
     enter(request, method, address, principal, key, *parameters)
     now = current()
+    now.address = address
     now.budget = None if principal.is_master else Budget(network)
     now.results = result_memory.of_request(network)
     return principal, address, key

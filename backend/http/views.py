@@ -162,10 +162,8 @@ def read_call(request: HttpRequest, *, with_session: bool = True) -> Call:
         get_logger("http").info(
             "maintenance key", method=method, path=request.path_info, address=address
         )
-    now = current()
-    now.address = address
     if context is not None:
-        now.context = context
+        current().context = context
     return Call(principal, method, params, body, getattr(request, "id", "-"), address, key)
 
 

@@ -8,7 +8,7 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.formats import localize
-from django.utils.timezone import localtime
+from django.utils.timezone import localtime, now
 
 from backend.site.model_admin import ReadOnlyModelAdmin
 from functions.webhooks import deliveries, service
@@ -25,12 +25,12 @@ class HookAdmin(ReadOnlyModelAdmin):
     icon = "webhook"
     position = 60
 
-    list_display = ("__str__", "address", "background", "rests_until", "updated_at")
+    list_display = ("__str__", "address", "background", "paused_until", "updated_at")
     actions = ("deliver_by_worker", "deliver_in_request")
     search_fields = ("function_name__startswith", "class_name__startswith")
     shown = (
         *("function_name", "class_name", "trigger_name", "address"),
-        *("background", "rests_until", "created_at", "updated_at"),
+        *("background", "paused_until", "created_at", "updated_at"),
     )
     readonly_fields = shown
     fields = shown
@@ -40,6 +40,12 @@ class HookAdmin(ReadOnlyModelAdmin):
         parts = urlsplit(hook.url)
         # What comes after the question mark often is a secret.
         return f"{parts.scheme}://{parts.netloc}{parts.path}{'?…' if parts.query else ''}"
+
+    @admin.display(description="paused until", ordering="rests_until")
+    def paused_until(self, hook: Hook) -> str | None:
+        if hook.rests_until is None or hook.rests_until <= now():
+            return None
+        return localize(localtime(hook.rests_until))
 
     def has_set_background_permission(self, request: HttpRequest) -> bool:
         return bool(request.user.has_perm("functions.change_hook"))

@@ -21,25 +21,12 @@ from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints
 import msgspec
 
 from backend.kernel.errors import ScriptFailed
+from functions.runtime.parameter_errors import choices, reason, type_names
 from functions.runtime.values import File, GeoPoint, Object, Pointer, Polygon, Relation
 
 Meta = msgspec.Meta
 
 _TYPED: Final = (Pointer, GeoPoint, File, Polygon, Relation, Object)
-_WORDS: Final = {
-    "str": "text",
-    "int": "a whole number",
-    "float": "a number",
-    "bool": "true or false",
-    "array": "a list",
-    "object": "an object",
-    "dict": "an object",
-    "list": "a list",
-    "null": "null",
-    "datetime": "a date",
-    "bytes": "Bytes",
-    "NoneType": "null",
-}
 _NO_TEXT: Final = inspect.Parameter.empty
 
 
@@ -99,12 +86,15 @@ class Parameters:
 
 def expected(parameter: Parameter) -> str:
     """Return a description of the values that a parameter accepts."""
+    listed = choices(parameter.schema)
+    if listed:
+        return listed
     try:
         msgspec.convert(_Nothing(), parameter.type, dec_hook=_same)
     except msgspec.ValidationError as error:
         match = re.match(r"Expected `([^`]+)`(.*?)(?:, got|$)", str(error))
         if match:
-            return _in_words(match[1]) + match[2]
+            return type_names(match[1]) + match[2]
     return "a value"
 
 
@@ -116,7 +106,8 @@ def _converted(parameter: Parameter, value: Any) -> Any:
     try:
         return msgspec.convert(value, parameter.type, strict=True, dec_hook=_same)
     except msgspec.ValidationError as error:
-        raise ScriptFailed(f"Invalid parameter {parameter.name}: {_reason(str(error))}") from None
+        message = reason(str(error), parameter.schema)
+        raise ScriptFailed(f"Invalid parameter {parameter.name}: {message}") from None
 
 
 def _same(type_: type[Any], value: Any) -> Any:
@@ -129,22 +120,6 @@ def _same(type_: type[Any], value: Any) -> Any:
 
 
 _WIRE_NAMES: Final = {dict: "object", list: "array", type(None): "null"}
-
-
-def _reason(text: str) -> str:
-    """Return msgspec's message with JSON types in place of Python types."""
-    text, _, place = text.partition(" - at ")
-    text = re.sub(r"`([^`]*)`", lambda match: _in_words(match[1]), text)
-    place = place.strip("`").removeprefix("$").removeprefix(".")
-    text = text[:1].lower() + text[1:]
-    return f"{place}: {text}" if place else text
-
-
-def _in_words(types: str) -> str:
-    kinds = types.split(" | ")
-    if "float" in kinds:
-        kinds = [kind for kind in kinds if kind != "int"]
-    return " or ".join(_WORDS.get(kind, kind) for kind in kinds)
 
 
 def of_signature(body: Callable[..., Any]) -> Parameters:

@@ -1,8 +1,9 @@
 """The network addresses that webhooks may be sent to.
 
 Public addresses are allowed. Others (this machine, private networks, the cloud's own services) are
-allowed only if ``WEBHOOK_ALLOW_PRIVATE`` names their network. A name is resolved once, and the
-connection uses that address: a second lookup may return a different one.
+allowed only if ``WEBHOOK_ALLOW_PRIVATE`` names their network, and only these are called without
+TLS. A call resolves a name once, and the connection uses that address: a second lookup may return a
+different one.
 """
 
 from __future__ import annotations
@@ -26,6 +27,15 @@ _UNICAST: Final = ipaddress.ip_network("2000::/3")
 _NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
 _COMPATIBLE: Final = ipaddress.ip_network("::/96")
 _FIRST_COMPATIBLE: Final = 2  # :: and ::1 embed no IPv4 address
+
+
+class NotAllowed(Unreachable):
+    """An address that isn't called. The message names the setting that allows it."""
+
+
+def is_callable(scheme: str, address: Address) -> bool:
+    """Whether a webhook with this scheme may be sent to this address."""
+    return is_own(address) if scheme == "http" else is_allowed(address)
 
 
 def is_allowed(address: Address) -> bool:
@@ -64,19 +74,28 @@ def _embedded_ipv4(address: Address) -> Address:
     return address
 
 
-def resolved(host: str, port: int, seconds: float) -> list[Address]:
-    """Return the allowed addresses of a host, in order of preference.
+def resolved(host: str, port: int, seconds: float, *, scheme: str = "https") -> list[Address]:
+    """Return the addresses of a host that webhooks are sent to, in order of preference.
 
-    Raises ``Unreachable`` if there are none, none is allowed, or the lookup exceeds ``seconds``.
+    Raises ``NotAllowed`` if there are only others, and ``Unreachable`` if there are none, or the
+    lookup exceeds ``seconds``.
     """
     try:
         addresses: Sequence[Address] = [ipaddress.ip_address(host)]
     except ValueError:
         addresses = _look_up(host, port, seconds)
-    allowed = [address for address in addresses if is_allowed(address)]
-    if not allowed:
-        raise Unreachable("its address is in a network that isn't called")
-    return allowed
+    usable = [address for address in addresses if is_callable(scheme, address)]
+    if usable:
+        return usable
+    if any(is_allowed(address) for address in addresses):
+        raise NotAllowed(
+            "its address is called by https only; http is for the networks that"
+            " WEBHOOK_ALLOW_PRIVATE lists"
+        )
+    raise NotAllowed(
+        "its address is in a network that isn't called; WEBHOOK_ALLOW_PRIVATE lists the private"
+        " networks that are"
+    )
 
 
 def _look_up(host: str, port: int, seconds: float) -> list[Address]:

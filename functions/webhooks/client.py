@@ -23,7 +23,7 @@ from urllib.parse import SplitResult
 
 from backend.kernel.outgoing import Unreachable, parts_of, turn
 from backend.settings.conf import service_settings
-from functions.webhooks.addresses import is_own, resolved
+from functions.webhooks.addresses import resolved
 
 _CHUNK_SIZE: Final = 64 * 1024
 _MAX_ADDRESSES: Final = 4  # addresses of a name that are tried
@@ -189,9 +189,8 @@ class _Connection(HTTPConnection):
 def _connect(origin: _Origin, deadline: float) -> _Connection:
     scheme, host, port = origin
     failure: OSError = OSError("no address")
-    for address in resolved(host, port, deadline - monotonic())[:_MAX_ADDRESSES]:
-        if scheme == "http" and not is_own(address):
-            raise Unreachable("its address is called by https only")
+    addresses = resolved(host, port, deadline - monotonic(), scheme=scheme)
+    for address in addresses[:_MAX_ADDRESSES]:
         left = deadline - monotonic()
         if left <= 0:
             raise TimeoutError

@@ -1,6 +1,7 @@
 """Validation of webhook declarations: names of functions and triggers, and URLs.
 
-Triggers have Parse's names. Errors have code 143 and Parse's messages, for compatibility with SDKs.
+Triggers have Parse's names. Errors have code 143 and begin with Parse's messages, for compatibility
+with SDKs.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ import ipaddress
 import re
 from collections.abc import Mapping
 from typing import Final
+from urllib.parse import SplitResult
 
 from backend.kernel.errors import InvalidHook, ServiceError
-from backend.kernel.outgoing import parts_of
+from backend.kernel.outgoing import Unreachable, parts_of
+from backend.kernel.texts.shown import shown
 from backend.settings.conf import service_settings
-from functions.webhooks.addresses import is_allowed, is_own
+from functions.webhooks.addresses import NotAllowed, resolved
 from objects.core.names import Subject, check_class_name
 from objects.triggers import CONFIG, FILE, Event, NeverCalled, check_event
 
@@ -39,6 +42,7 @@ AFTERWARDS: Final = frozenset({"afterSave", "afterDelete", "afterLogin", "afterL
 LONGEST_URL: Final = 2048
 LONGEST_NAME: Final = 128
 _NOT_IN_NAMES: Final = frozenset("'\"`/\\%?#;")
+_LOOKUP_TIMEOUT: Final = 2.0  # seconds
 
 
 def event_of(class_name: str, trigger_name: str) -> Event:
@@ -69,8 +73,8 @@ def checked_function(name: object) -> str:
     if not isinstance(name, str):
         raise InvalidHook
     if not is_hook_name(name):
-        raise InvalidHook(
-            f"invalid hook declaration: functionName must have 1 to {LONGEST_NAME} printable"
+        raise _invalid(
+            f"functionName must have 1 to {LONGEST_NAME} printable"
             " ASCII characters, without spaces at its ends, quotes, slashes and any of %?#;"
         )
     return name
@@ -81,15 +85,35 @@ def checked_trigger(class_name: object, trigger_name: object) -> tuple[Subject, 
     if not isinstance(class_name, str) or not isinstance(trigger_name, str):
         raise InvalidHook
     if trigger_name not in EVENTS:
-        raise InvalidHook
+        raise _invalid(
+            f"there is no trigger {shown(trigger_name)}; the triggers are {', '.join(EVENTS)}"
+        )
     try:
         subject = checked_subject(class_name)
+    except ServiceError as error:
+        raise _invalid(f"className: {error.message}") from None
+    try:
         check_event(event_of(subject, trigger_name), subject)
     except NeverCalled as error:
-        raise _never_called(error) from None
-    except (ServiceError, ValueError):
-        raise InvalidHook("invalid hook declaration: the class has no such trigger") from None
+        raise _invalid(str(error)) from None
+    except ValueError:
+        available = ", ".join(_triggers_of(subject)) or "none"
+        raise _invalid(
+            f"{subject} has no trigger {trigger_name}; its triggers: {available}"
+        ) from None
     return subject, trigger_name
+
+
+def _triggers_of(class_name: Subject) -> list[str]:
+    return [name for name in EVENTS if _has_event(class_name, event_of(class_name, name))]
+
+
+def _has_event(class_name: Subject, event: Event) -> bool:
+    try:
+        check_event(event, class_name)
+    except ValueError:
+        return False
+    return True
 
 
 def check_is_called(class_name: Subject, trigger_name: str) -> None:
@@ -101,13 +125,13 @@ def check_is_called(class_name: Subject, trigger_name: str) -> None:
         if trigger_name in EVENTS:
             check_event(event_of(class_name, trigger_name), class_name)
     except NeverCalled as error:
-        raise _never_called(error) from None
+        raise _invalid(str(error)) from None
     except ValueError:
         return
 
 
-def _never_called(error: NeverCalled) -> InvalidHook:
-    return InvalidHook(f"invalid hook declaration: {error}")
+def _invalid(reason: str) -> InvalidHook:
+    return InvalidHook(f"invalid hook declaration: {reason}")
 
 
 def checked_subject(name: str) -> Subject:
@@ -123,27 +147,56 @@ def checked_background(value: object, trigger_name: str | None) -> bool | None:
     if value is None:
         return None
     if not isinstance(value, bool):
-        raise InvalidHook("invalid hook declaration: background must be true or false")
+        raise _invalid("background must be true or false")
     if value and trigger_name not in AFTERWARDS:
-        raise InvalidHook(
-            f"invalid hook declaration: background is for {', '.join(sorted(AFTERWARDS))}"
-        )
+        raise _invalid(f"background is for {', '.join(sorted(AFTERWARDS))}")
     return value
 
 
 def checked_url(url: object) -> str:
-    """Return a URL that may be called. Raises ``InvalidHook``, whose message omits the URL."""
+    """Return a URL that may be called. Raises ``InvalidHook``, whose message omits the URL.
+
+    A host name of an ``http`` URL is resolved, in at most two seconds, since only private networks
+    are called without TLS. Calls check the addresses of all names again.
+    """
     if not isinstance(url, str) or not url:
         raise InvalidHook
-    parts = parts_of(url) if len(url) <= LONGEST_URL and url.isascii() else None
-    if parts is None or re.search(r"[\s\\]", url) or parts.scheme not in ("https", "http"):
-        raise InvalidHook("invalid hook declaration: url must be an https URL without credentials")
+    if len(url) > LONGEST_URL:
+        raise _invalid(f"url must have at most {LONGEST_URL} characters")
+    if not re.match("https?://", url, re.IGNORECASE):
+        raise _invalid("url must begin with https://")
+    parts = parts_of(url)
+    if parts is None or not url.isascii() or re.search(r"[\s\\]", url):
+        raise _invalid(
+            "url must name a host, and have no credentials, fragment, spaces, backslashes and"
+            " characters beyond ASCII"
+        )
     if parts.scheme == "http" and not service_settings.WEBHOOK_ALLOW_PRIVATE:
-        raise InvalidHook("invalid hook declaration: url has to begin with https")
-    try:
-        address = ipaddress.ip_address((parts.hostname or "").partition("%")[0])
-    except ValueError:
-        return url  # a host name, resolved and checked for each call
-    if not is_allowed(address) or (parts.scheme == "http" and not is_own(address)):
-        raise InvalidHook("invalid hook declaration: url is in a network that isn't called")
+        raise _invalid(
+            "url has to begin with https; http is for private networks that the setting"
+            " WEBHOOK_ALLOW_PRIVATE lists, such as 127.0.0.1"
+        )
+    _check_address(parts)
     return url
+
+
+def _check_address(parts: SplitResult) -> None:
+    """Raise ``InvalidHook`` for a URL that leads to a network that isn't called with its scheme."""
+    host = (parts.hostname or "").partition("%")[0]
+    if parts.scheme == "https" and not _is_address(host):
+        return
+    try:
+        resolved(host, parts.port or 80, _LOOKUP_TIMEOUT, scheme=parts.scheme)
+    except NotAllowed as error:
+        raise _invalid(f"url can't be called: {error}") from None
+    except Unreachable:
+        # The name may be known when the webhook is called.
+        return
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True

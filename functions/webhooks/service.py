@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection
 from typing import Any, Literal
 
 from django.db import IntegrityError, transaction
+from django.db.models.functions import Now
 
 from backend.kernel.errors import HookExists, InvalidHook, MasterKeyRequired, OperationForbidden
 from backend.kernel.json_types import JsonObject
@@ -75,7 +76,7 @@ def create(principal: Principal, body: JsonObject) -> JsonObject:
         name = checked_function(body["functionName"])
         conflict = HookExists(f"function name: {name} already exists")
         if name in registry.functions:
-            raise conflict
+            raise HookExists(f"{conflict.message}, as a Python function")
         hook = Hook(function_name=name)
     elif body.get("className") and body.get("triggerName"):
         class_name, trigger_name = checked_trigger(body["className"], body["triggerName"])
@@ -84,11 +85,13 @@ def create(principal: Principal, body: JsonObject) -> JsonObject:
     else:
         raise InvalidHook
 
+    if Hook.objects.filter(**_identifying_columns(hook)).exists():
+        raise conflict
+    # Before the transaction, since it may wait for the resolver.
+    hook.url = checked_url(body.get("url"))
+    hook.background = checked_background(body.get("background"), hook.trigger_name) or False
+
     def insert() -> None:
-        if Hook.objects.filter(**_identifying_columns(hook)).exists():
-            raise conflict
-        hook.url = checked_url(body.get("url"))
-        hook.background = checked_background(body.get("background"), hook.trigger_name) or False
         try:
             with transaction.atomic():
                 hook.save(force_insert=True)
@@ -105,7 +108,8 @@ def update_function(principal: Principal, name: str, body: JsonObject) -> JsonOb
     _check_may_write(principal, "modify")
     url = checked_url(body.get("url"))
     with maintenance.writing():
-        if not Hook.objects.filter(function_name=name).update(url=url, rests_until=None):
+        hooks = Hook.objects.filter(function_name=name)
+        if not hooks.update(url=url, rests_until=None, updated_at=Now()):
             raise _no_function(name)
     return _wire(Hook(function_name=name, url=url))
 
@@ -119,7 +123,7 @@ def update_trigger(
     Raises ``InvalidHook``, also for a trigger that was declared earlier and is never called.
     """
     _check_may_write(principal, "modify")
-    changes: dict[str, Any] = {"rests_until": None}
+    changes: dict[str, Any] = {"rests_until": None, "updated_at": Now()}
     background = checked_background(body.get("background"), trigger_name)
     if background is not None:
         changes["background"] = background
@@ -141,7 +145,8 @@ def set_background(hook_ids: Collection[int], background: bool) -> int:
     """
     with maintenance.writing():
         hooks = Hook.objects.filter(pk__in=hook_ids, trigger_name__in=AFTERWARDS)
-        return hooks.exclude(background=background).update(background=background)
+        changed = hooks.exclude(background=background)
+        return changed.update(background=background, updated_at=Now())
 
 
 @maintenance.reported_first

@@ -1,4 +1,4 @@
-"""Send a push: check it, store it, and have workers deliver it after the commit."""
+"""Send a push: check it, store it, and have workers deliver it after the commit; cancel one."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from backend.kernel.errors import (
+    InvalidValue,
     MasterKeyRequired,
     ObjectNotFound,
     OperationForbidden,
@@ -23,7 +24,7 @@ from backend.tasks import broker
 from backend.tasks.broker import BrokerAway
 from backend.tasks.registered import task
 from objects import service
-from objects.core.names import AUDIENCE, ObjectId
+from objects.core.names import AUDIENCE, PUSH_STATUS, ObjectId
 from objects.core.values import date, wire_time
 from objects.database.orm import orm_queries
 from objects.push import local_times, statuses
@@ -95,6 +96,19 @@ def _count_use(audience_id: str) -> None:
         log.info("a push names an audience that doesn't exist")
     except ServiceError as error:
         log.warning("the use of an audience isn't counted", reason=error.message)
+
+
+def cancel(principal: Principal, push_id: ObjectId) -> None:
+    """Cancel a push by deleting its ``_PushStatus``.
+
+    Raises ``InvalidValue`` for a push that has ended, and ``ObjectNotFound`` for an unknown one.
+    """
+    with transaction.atomic():
+        service.delete(principal, PUSH_STATUS, push_id)
+        with orm_queries():
+            push = Push.objects.filter(pk=push_id).first()
+        if push is None or not statuses.is_cancelled(push):
+            raise InvalidValue("The push has ended already and can't be cancelled.")
 
 
 def start(push_id: str) -> None:

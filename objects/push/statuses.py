@@ -61,13 +61,12 @@ def create(request: PushRequest, source: str) -> ObjectId:
     """Store the status of a new push and return its id."""
     data = request.data
     title = request.body.get("title")
-    is_scheduled = request.push_at is not None
     body: Wire = {
         "pushTime": request.push_time or wire_time(datetime.now(UTC)),
         "query": _text(request.where),
         "payload": _text(data),
         "source": source,
-        "status": "scheduled" if is_scheduled else "pending",
+        "status": _initial(request),
         "numSent": 0,
         "pushHash": _hash(data.get("alert")),
         # For the master key alone.
@@ -86,6 +85,21 @@ def behind() -> QuerySet[Push]:
     """Return the pushes whose statuses don't show all of them and are to be written now."""
     is_due = Q(publish_at=None) | Q(publish_at__lte=Now())
     return Push.objects.filter(is_due, is_published=False)
+
+
+def current_status(push: Push, request: PushRequest) -> str:
+    """Return the ``status`` that the object of a push has when it shows all of the row.
+
+    A push whose object was deleted while it was under way has ``cancelled``, which no object has.
+    """
+    if is_cancelled(push):
+        return "cancelled"
+    return _progress(push) or _initial(request)
+
+
+def is_cancelled(push: Push) -> bool:
+    """Whether the push was ended by the deletion of its status."""
+    return push.error == encode_error(_CANCELLATION)
 
 
 def publish(push_id: str) -> None:
@@ -207,17 +221,29 @@ def _fields(push: Push) -> Wire:
     if push.failed:
         fields["numFailed"] = push.failed
     fields |= totals.as_fields(push.totals)
+    status = _progress(push)
+    if status is not None:
+        fields["status"] = status
     if push.state == Push.State.ENDED:
-        fields["status"] = "failed" if push.error else "succeeded"
         fields["count"] = {"__op": "Delete"}
         if push.error:
             error: dict[str, Json] = msgspec.json.decode(push.error)
             fields["errorMessage"] = error
     elif push.pages:
-        fields["status"] = "running"
         pending = push.planned - push.sent - push.failed
         fields["count"] = -(-max(pending, 0) // CHUNK)
     return fields
+
+
+def _initial(request: PushRequest) -> str:
+    return "pending" if request.push_at is None else "scheduled"
+
+
+def _progress(push: Push) -> str | None:
+    """Return the status of a push whose targets are being read or have been; None before that."""
+    if push.state == Push.State.ENDED:
+        return "failed" if push.error else "succeeded"
+    return "running" if push.pages else None
 
 
 def _text(value: Json) -> str:

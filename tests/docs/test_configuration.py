@@ -85,3 +85,7 @@ def test_the_values_of_the_example_are_the_defaults(monkeypatch, name, value):
     monkeypatch.setenv(name, "")
     assert read == setting.read()
     assert setting.read() == setting.default
+
+
+def test_an_empty_line_is_before_each_section():
+    assert re.findall(r"(?m)^[^\n]+\n(## .+)$", TEXT) == []

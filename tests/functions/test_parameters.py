@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from typing import Annotated, Any, Literal
 
 import pytest
@@ -84,6 +84,79 @@ def test_choices_and_dataclasses_are_understood() -> None:
     assert refusal(take, {"colour": "red", "size": {"width": "x"}}) == (
         "Invalid parameter size: width: expected a whole number, got text"
     )
+
+
+@dataclass
+class Table:
+    room: Literal["inside", "outside"]
+    when: datetime | None = None
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("room", "roof", "expected one of 'inside', 'outside', got 'roof'"),
+        ("rooms", ["inside", "roof"], "[1]: expected one of 'inside', 'outside', got 'roof'"),
+        ("named", {"a": "roof"}, "[...]: expected one of 'inside', 'outside', got 'roof'"),
+        ("table", {"room": "x"}, "room: expected one of 'inside', 'outside', got 'x'"),
+        ("pair", [1, 3], "[1]: expected one of 1, 2, got 3"),
+        ("level", 3, "expected one of 1, 2, got 3"),
+        ("maybe", "x", "expected one of 'yes', got 'x'"),
+        ("room", "`int`", "expected one of 'inside', 'outside', got ''int''"),
+    ],
+)
+def test_the_error_of_a_choice_names_the_values_that_there_are(
+    name: str, value: Any, text: str
+) -> None:
+    def take(
+        request,
+        room: Literal["inside", "outside"] = "inside",
+        rooms: list[Literal["inside", "outside"]] | None = None,
+        named: dict[str, Literal["inside", "outside"]] | None = None,
+        table: Table | None = None,
+        pair: tuple[int, Literal[1, 2]] | None = None,
+        level: Literal[1, 2] = 1,
+        maybe: Literal["yes"] | None = None,
+    ): ...
+
+    assert refusal(take, {name: value}) == f"Invalid parameter {name}: {text}"
+
+
+def test_long_values_and_lists_of_choices_are_cut() -> None:
+    many = Literal[tuple(range(1000))]
+
+    def take(request, room: Literal["inside"] = "inside", number: int = 0): ...
+
+    take.__annotations__["number"] = many
+    assert len(refusal(take, {"room": "x" * 5000})) < 200
+    assert refusal(take, {"number": 5000}).endswith(" 19, …, got 5000")
+
+
+def test_a_missing_choice_is_named_with_the_values_that_there_are() -> None:
+    def take(request, room: Literal["inside", "outside"]): ...
+
+    assert refusal(take, {}) == "Missing parameter: room (one of 'inside', 'outside')"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("when", "2026-01-01", "expected a Date, or a date and time in ISO 8601"),
+        ("table", {"room": "inside", "when": "x"}, "when: expected a Date, or a date and time"),
+        ("day", "tomorrow", "expected a date in ISO 8601 such as 2026-01-31"),
+        ("after", "x", "expected a duration in ISO 8601 such as PT90S"),
+    ],
+)
+def test_the_error_of_a_time_says_how_it_is_written(name: str, value: Any, text: str) -> None:
+    def take(
+        request,
+        when: datetime | None = None,
+        table: Table | None = None,
+        day: date | None = None,
+        after: timedelta | None = None,
+    ): ...
+
+    assert refusal(take, {name: value}).startswith(f"Invalid parameter {name}: {text}")
 
 
 def test_a_type_that_is_not_known_at_the_top_of_its_module_is_a_mistake() -> None:

@@ -331,6 +331,8 @@ def test_doctor_names_every_open_class(master):
 
     command("--all")
     assert [finding.level for finding in findings()] == ["ok"]
+    master.make("Single", a=1)
+    assert "objects of 1 class: Single" in findings()[0].text
     for n in range(40):
         master.make(f"Open{n}", a=1)
     (finding,) = findings()

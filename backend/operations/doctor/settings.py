@@ -22,7 +22,10 @@ _SHORT, _VARIETY = 20, 8  # characters, different ones
 _PLACEHOLDERS = ("changeme", "change-me", "example", "insecure", "password", "yourkey", "your-key")
 _SECRET = ("SECRET_KEY", "MASTER_KEY", "READ_ONLY_MASTER_KEY", "MAINTENANCE_KEY")
 _SHORT_MASTER_KEY = "backend.W003"  # keys are looked at here, more closely
-_ROTATE = "script/manage rotate_keys makes new ones."
+_ROTATE = (
+    "script/manage rotate_keys makes new ones. If released apps have the key in their code, "
+    "--grace TIME keeps the old one valid until they are updated."
+)
 
 
 @check("names of settings")

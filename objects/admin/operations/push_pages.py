@@ -1,4 +1,7 @@
-"""Pushes in the admin: the latest ones, one with its failures, and a push to one installation."""
+"""Pushes in the admin: the latest ones, and one with its failures.
+
+Staff with the permissions send a push to one installation, and cancel pushes.
+"""
 
 from __future__ import annotations
 
@@ -9,24 +12,27 @@ from django.contrib import messages
 from django.db.models import Count
 from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
-from django.utils import timezone
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_http_methods, require_safe
 
-from backend.kernel.errors import InvalidValue, ServiceError
+from backend.kernel.errors import InvalidValue, ObjectNotFound, ServiceError
+from backend.kernel.json_types import Wire
+from backend.kernel.texts.shown import shown
 from backend.logs.setup import get_logger
 from backend.settings.conf import service_settings
 from backend.site.model_admin import page, render
 from backend.site.staff import principal_for, require
-from objects import service
-from objects.core.names import INSTALLATION, parse_object_id
+from objects.admin.people.pages import find, note
+from objects.core.names import INSTALLATION, OBJECT_ID, FieldName, parse_object_id
+from objects.core.query.tree import AnyOf, Equals
 from objects.database.orm import orm_queries
 from objects.push import service as pushes
+from objects.push import statuses
 from objects.push.expansion import decode_request
 from objects.push.models import Push, PushTarget
-from objects.storage.records import wire_object
 
 VIEW: Final = "objects.view_push"
 SEND: Final = "objects.add_push"
+CANCEL: Final = "objects.delete_push"
 _SHOWN: Final = 100  # pushes of the list, and failures of one
 _LONGEST: Final = 1000  # characters of a text
 _SHOWN_OF_A_TOKEN: Final = 8
@@ -77,15 +83,27 @@ def _send(request: HttpRequest, installation: str, text: str) -> str:
     if not text:
         raise InvalidValue("The notification needs a text.")
     principal = principal_for(request.user, SEND)
-    object_id = parse_object_id(installation)
-    stored = wire_object(service.get(principal, INSTALLATION, object_id))
+    stored = _installation(installation)
     if not stored.get("deviceToken"):
         raise InvalidValue("The installation has no device token: nothing can be sent to it.")
-    body: dict[str, Any] = {"where": {"objectId": object_id}, "data": {"alert": text}}
+    body: dict[str, Any] = {"where": {"objectId": stored["objectId"]}, "data": {"alert": text}}
     push_id = pushes.send(principal, body, source="admin")
     log.info("push sent by staff", push=push_id, staff=request.user.get_username())
     messages.success(request, "The push is being sent.")
     return push_id
+
+
+def _installation(text: str) -> Wire:
+    """Return the installation with this objectId or installationId. Raises ``ObjectNotFound``."""
+    by_object_id = Equals((OBJECT_ID,), text)
+    by_installation_id = [
+        Equals((FieldName("installationId"),), value) for value in {text, text.lower()}
+    ]
+    matches = find(INSTALLATION, AnyOf((by_object_id, *by_installation_id)), (), 2)
+    if not matches:
+        raise ObjectNotFound(f"No installation has {shown(text)} as objectId or installationId.")
+    exact = [match for match in matches if match["objectId"] == text]
+    return (exact or matches)[0]
 
 
 @page("push/<str:push_id>/", name="push", permission=VIEW)
@@ -113,6 +131,25 @@ def push_page(request: HttpRequest, push_id: str) -> HttpResponseBase:
         payload=_text(request_of_push.data),
         targets=[_target(target) for target in targets],
         may_see_installations=request.user.has_perm("objects.view_installation"),
+        may_cancel=push.state != Push.State.ENDED and request.user.has_perm(CANCEL),
+    )
+
+
+@page("push/<str:push_id>/cancel/", name="push_cancel", permission=CANCEL)
+@require_http_methods(["GET", "HEAD", "POST"])
+def cancel_page(request: HttpRequest, push_id: str) -> HttpResponseBase:
+    """Cancel a push, after a confirmation."""
+    with orm_queries():
+        push = Push.objects.filter(pk=push_id).first()
+    if push is None:
+        raise Http404
+    if request.method == "POST":
+        pushes.cancel(principal_for(request.user, CANCEL), parse_object_id(push_id))
+        note(request, "cancel push", push=push_id)
+        messages.success(request, "The push is cancelled.")
+        return HttpResponseRedirect(reverse("admin:push", args=[push_id]))
+    return render(
+        request, "admin/operations/push_cancel.html", f"Cancel push {push.pk}?", push=_row(push)
     )
 
 
@@ -122,7 +159,8 @@ def _row(push: Push) -> dict[str, Any]:
     return {
         "id": push.pk,
         "alert": alert if isinstance(alert, str) else _text(alert) if alert else "",
-        "state": _state(push),
+        "status": statuses.current_status(push, request),
+        "is_cancelled": statuses.is_cancelled(push),
         "error": _message(push.error),
         "sent": push.sent,
         "failed": push.failed,
@@ -131,14 +169,6 @@ def _row(push: Push) -> dict[str, Any]:
         "ended": push.ended_at,
         "push_time": request.push_time or "",
     }
-
-
-def _state(push: Push) -> str:
-    if push.error:
-        return "failed"
-    if push.state == Push.State.WAITING and push.due_at > timezone.now():
-        return "scheduled"
-    return str(push.get_state_display())
 
 
 def _message(error: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -14,9 +14,11 @@ from backend.kernel.json_types import Json
 from backend.kernel.principal import MASTER
 from objects.core.names import check_class_name
 from objects.core.schema.changes import new_schema
+from objects.core.values import FieldKind
 from objects.service import classes
 
 _SPECIAL = ("text", "2dsphere")
+_KINDS = get_args(FieldKind)
 
 
 class Command(BaseCommand):
@@ -128,6 +130,11 @@ def _field(text: str) -> tuple[str, dict[str, Json]]:
     kind, _, target = definition.partition(":")
     if not (name and kind):
         raise CommandError(f"--field: expected NAME:TYPE[:CLASS], got {text!r}")
+    if kind not in _KINDS:
+        raise CommandError(
+            f"--field: invalid field type: {kind}; the types are {', '.join(_KINDS)}, and"
+            " the class of a Pointer or Relation follows a colon: owner:Pointer:_User"
+        )
     field: dict[str, Json] = {"type": kind}
     if target:
         field["targetClass"] = target

@@ -27,6 +27,7 @@ from backend.kernel.errors import (
 )
 from backend.kernel.json_types import Json
 from backend.kernel.principal import APPLICATION, Authority, Principal
+from backend.kernel.request_context import current
 from backend.openapi import (
     JSON_TEXT,
     LOCATION,
@@ -204,6 +205,10 @@ class StoredFileView(ServiceView):
     def dispatch(  # type: ignore[override]
         self, request: HttpRequest, *args: Any, **kwargs: Any
     ) -> HttpResponseBase:
+        if request.method == "POST":
+            # An upload: the JavaScript SDK doesn't encode a slash in a name.
+            error = InvalidFileName("Filename contains invalid characters. It has a slash.")
+            return error_response(error, request)
         if request.method not in ("GET", "HEAD"):
             return super().dispatch(request, *args, **kwargs)
         try:
@@ -298,7 +303,8 @@ def _reader(request: HttpRequest) -> Principal | None:
     """Return the caller of a request that needs no credentials; None for one without them."""
     credentials = authentication.of_request(request.META)
     if credentials.application_id is None:
-        rate_limits.enter(request, "GET", client_address(request.META), APPLICATION, "")
+        current().address = address = client_address(request.META)
+        rate_limits.enter(request, "GET", address, APPLICATION, "")
         return None
     principal, _, _ = rate_limits.admitted(request, credentials, "GET")
     # As everywhere, a session counts with a client key only.

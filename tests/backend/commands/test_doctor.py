@@ -149,6 +149,13 @@ def test_weak_keys_are_named_and_never_shown(settings, changed, level, message):
             assert value not in json.dumps(results)
 
 
+def test_the_advice_on_a_weak_key_says_how_released_apps_continue_to_work(settings):
+    with override_settings(SERVICE={**settings.SERVICE, "CLIENT_KEY": "short"}):
+        ((_, _, advice),) = findings("keys")
+    assert "rotate_keys" in advice
+    assert "--grace" in advice
+
+
 def test_a_former_secret_key_in_use_is_reported(settings):
     assert levels("keys") == {"ok"}
     settings.SECRET_KEY_FALLBACKS = ["old"]
@@ -295,6 +302,16 @@ def test_a_file_that_storage_lost_is_reported(db):
         - timedelta(days=1),
     )  # fmt: skip
     assert f"storage: {name}" in findings("files")[0][1]
+
+
+def test_the_number_of_files_is_in_the_singular_for_one(db):
+    from objects.files.models import StoredFile
+
+    assert findings("files")[0][1].startswith("0 files, ")
+    StoredFile.objects.create(
+        name=f"{'0' * 32}_new.txt", size=1, content_type="text/plain", created_at=timezone.now()
+    )
+    assert findings("files")[0][1].startswith("1 file, ")
 
 
 def test_secrets_that_this_key_can_t_read_are_reported(db):

@@ -63,7 +63,8 @@ def test_a_name_that_leads_inside_is_refused_when_it_is_called(master: Api, url:
     assert reply.status == 200
     reply = master.post("/functions/greet")
     assert reply.error == (400, 141)
-    assert reply.json["error"].endswith("its address is in a network that isn't called.")
+    assert "its address is in a network that isn't called; " in reply.json["error"]
+    assert "WEBHOOK_ALLOW_PRIVATE" in reply.json["error"]
 
 
 def test_a_name_that_no_one_knows_is_141(master: Api) -> None:
@@ -91,6 +92,7 @@ def test_a_name_is_resolved_once_and_what_was_checked_is_connected_to(
     receiver.on("/greet", {"success": 1})
     url = f"http://rebinding.test:{receiver.port}/greet"
     assert master.post("/hooks/functions", {"functionName": "greet", "url": url}).status == 200
+    observed.clear()  # the declaration resolves it too
     assert master.post("/functions/greet").json == {"result": 1}
     assert observed == ["rebinding.test"]
     assert receiver.received[0].headers["host"] == f"rebinding.test:{receiver.port}"
@@ -98,8 +100,59 @@ def test_a_name_is_resolved_once_and_what_was_checked_is_connected_to(
 
 def test_http_is_for_networks_of_one_s_own(settings: Any) -> None:
     settings.SERVICE = {**settings.SERVICE, "WEBHOOK_ALLOW_PRIVATE": ("10.0.0.0/8",)}
-    with pytest.raises(Unreachable, match="by https only"):
+    with pytest.raises(Unreachable, match=r"by https only.*WEBHOOK_ALLOW_PRIVATE"):
         client.post("http://93.184.216.34/", b"{}", {})
+
+
+@pytest.fixture
+def names(monkeypatch: pytest.MonkeyPatch, settings: Any) -> dict[str, list[str]]:
+    """Addresses that the resolver has for host names; 127.0.0.0/8 is the deployment's own."""
+    settings.SERVICE = {**settings.SERVICE, "WEBHOOK_ALLOW_PRIVATE": ("127.0.0.0/8",)}
+    addresses: dict[str, list[str]] = {}
+    real = socket.getaddrinfo
+
+    def lookup(host: Any, port: Any, *args: Any, **kwargs: Any) -> Any:
+        return [
+            entry
+            for address in addresses.get(host, [host])
+            for entry in real(address, port, *args, **kwargs)
+        ]
+
+    monkeypatch.setattr(socket, "getaddrinfo", lookup)
+    return addresses
+
+
+@pytest.mark.parametrize("address", ["93.184.216.34", "10.0.0.1"])
+def test_a_name_outside_of_one_s_own_networks_is_not_declared_with_http(
+    master: Api, names: dict[str, list[str]], address: str
+) -> None:
+    names["hooks.test"] = [address]
+    hook = {"functionName": "greet", "url": "http://hooks.test/x"}
+    reply = master.post("/hooks/functions", hook)
+    assert reply.error == (400, 143)
+    assert reply.json["error"].startswith("invalid hook declaration: url can't be called: ")
+    assert "WEBHOOK_ALLOW_PRIVATE" in reply.json["error"]
+    assert "hooks.test" not in reply.json["error"]
+    secure = {**hook, "url": "https://hooks.test/x"}
+    assert master.post("/hooks/functions", secure).json == secure
+    assert master.put("/hooks/functions/greet", {"url": hook["url"]}).error == (400, 143)
+
+
+def test_a_name_that_is_not_known_yet_is_declared_with_http(
+    master: Api, names: dict[str, list[str]]
+) -> None:
+    hook = {"functionName": "greet", "url": "http://later.invalid/x"}
+    assert master.post("/hooks/functions", hook).json == hook
+
+
+def test_http_uses_the_address_in_one_s_own_networks_whatever_its_place(
+    master: Api, receiver: Receiver, names: dict[str, list[str]]
+) -> None:
+    names["both.test"] = ["93.184.216.34", "127.0.0.1"]
+    receiver.on("/greet", {"success": 1})
+    url = f"http://both.test:{receiver.port}/greet"
+    assert master.post("/hooks/functions", {"functionName": "greet", "url": url}).status == 200
+    assert master.post("/functions/greet").json == {"result": 1}
 
 
 def test_a_port_where_no_one_listens_is_141(master: Api, settings: Any) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 from django.test import Client
 
@@ -71,6 +73,36 @@ def test_nothing_is_added_or_changed_there(delivery: Delivery, url: str) -> None
         client.post(f"{HOOKS}{delivery.hook_id}/change/", {"url": "https://x"}).status_code == 403
     )
     assert client.post(f"{DELIVERIES}{delivery.pk}/delete/", {"post": "yes"}).status_code == 403
+
+
+def test_a_pause_is_shown_until_it_is_over(delivery: Delivery) -> None:
+    client = logged_in("Viewers")
+    own_page = f"{HOOKS}{delivery.hook_id}/change/"
+
+    def shown(moment: datetime) -> list[bool]:
+        Hook.objects.update(rests_until=moment)
+        year = str(moment.year)
+        return [year in client.get(page).content.decode() for page in (HOOKS, own_page)]
+
+    assert shown(datetime(2071, 2, 3, tzinfo=UTC)) == [True, True]
+    assert shown(datetime(2001, 2, 3, tzinfo=UTC)) == [False, False]
+
+
+def test_each_change_of_a_webhook_sets_its_time_of_change(delivery: Delivery) -> None:
+    hook = Hook.objects.get()
+    Api(MASTER).post("/hooks/functions", {"functionName": "greet", "url": hook.url})
+    client = logged_in("Administrators")
+    action = {"action": "deliver_by_worker", "_selected_action": [hook.pk]}
+    past = datetime(2001, 2, 3, tzinfo=UTC)
+    for class_name, change in (
+        ("Game", lambda: client.post(HOOKS, action)),
+        ("Game", lambda: Api(MASTER).put("/hooks/triggers/Game/afterSave", {"background": False})),
+        ("Game", lambda: Api(MASTER).put("/hooks/triggers/Game/afterSave", {"url": hook.url})),
+        (None, lambda: Api(MASTER).put("/hooks/functions/greet", {"url": hook.url})),
+    ):
+        Hook.objects.update(updated_at=past)
+        change()
+        assert Hook.objects.get(class_name=class_name).updated_at > past
 
 
 def test_administrators_choose_the_way_of_delivery(delivery: Delivery) -> None:

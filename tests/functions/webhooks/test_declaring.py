@@ -152,6 +152,53 @@ def test_an_address_that_is_not_called_is_143_and_not_repeated(master: Api, url:
 
 
 @pytest.mark.parametrize(
+    "url", ["http://hooks.example.org/", "https://10.0.0.1/", "https://127.0.0.1/"]
+)
+def test_the_error_of_an_address_names_the_setting_that_allows_it(master: Api, url: str) -> None:
+    reply = master.post("/hooks/functions", {"functionName": "greet", "url": url})
+    assert reply.error == (400, 143)
+    assert "WEBHOOK_ALLOW_PRIVATE" in reply.json["error"]
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("hooks.example.org", "begin with https://"),
+        ("ftp://hooks.example.org/", "begin with https://"),
+        ("https:///path", "name a host"),
+        ("https://user:secret@hooks.example.org/", "no credentials"),
+        ("https://hooks.example.org/" + "x" * 3000, "at most 2048 characters"),
+    ],
+)
+@pytest.mark.parametrize("networks", [(), ("127.0.0.0/8",)])
+def test_the_error_of_an_address_names_the_part_whatever_the_settings(
+    master: Api, settings: Any, url: str, reason: str, networks: tuple[str, ...]
+) -> None:
+    settings.SERVICE = {**settings.SERVICE, "WEBHOOK_ALLOW_PRIVATE": networks}
+    reply = master.post("/hooks/functions", {"functionName": "greet", "url": url})
+    assert reply.error == (400, 143)
+    assert reason in reply.json["error"]
+
+
+def test_the_error_of_a_trigger_names_those_that_there_are(master: Api) -> None:
+    def error(class_name: str, trigger_name: str) -> str:
+        hook = {"className": class_name, "triggerName": trigger_name, "url": URL}
+        return str(master.post("/hooks/triggers", hook).json["error"])
+
+    assert error("Game", "beforeFoo") == (
+        "invalid hook declaration: there is no trigger beforeFoo; the triggers are beforeSave,"
+        " afterSave, beforeDelete, afterDelete, beforeFind, afterFind, beforeLogin, afterLogin,"
+        " afterLogout, beforePasswordResetRequest"
+    )
+    assert error("@Config", "beforeFind") == (
+        "invalid hook declaration: @Config has no trigger beforeFind; its triggers: beforeSave,"
+        " afterSave"
+    )
+    assert error("_JobStatus", "beforeSave").endswith("its triggers: none")
+    assert "className" in error("no class", "beforeSave")
+
+
+@pytest.mark.parametrize(
     ("class_name", "trigger_name"),
     [
         ("_User", "beforeLogin"),
@@ -175,7 +222,8 @@ def test_a_python_function_can_not_be_replaced(master: Api) -> None:
         return "from Python"
 
     reply = master.post("/hooks/functions", FUNCTION)
-    assert reply.json == {"code": 143, "error": "function name: greet already exists"}
+    assert reply.error == (400, 143)
+    assert reply.json["error"] == "function name: greet already exists, as a Python function"
 
 
 def test_a_python_function_of_a_later_version_comes_first(master: Api) -> None:

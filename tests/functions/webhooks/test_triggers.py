@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.test import Client
 
 from functions import TriggerRequest, before_save
 from tests.functions.webhooks.receiver import Received, Receiver
@@ -250,6 +251,20 @@ def test_files_are_looked_at_before_they_are_saved(master: Api, receiver: Receiv
     receiver.on("/", {"error": "no files"})
     reply = master.call("POST", "/files/hello.txt", raw=b"hello", content_type="text/plain")
     assert reply.error == (400, 141)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_triggers_of_files_get_the_address_of_the_client(master: Api, receiver: Receiver) -> None:
+    events = ("beforeSave", "afterSave", "beforeFind", "afterFind", "beforeDelete", "afterDelete")
+    for event in events:
+        declare(master, "@File", event, receiver.on(f"/{event}", {"success": None}))
+    saved = master.call("POST", "/files/hello.txt", raw=b"hello", content_type="text/plain").json
+    assert Client().get(f"/api/files/test-app/{saved['name']}").status_code == 200
+    assert master.delete(f"/files/{saved['name']}").status == 200
+    bodies = [item.json for item in receiver.received]
+    assert {body["triggerName"]: body["ip"] for body in bodies} == dict.fromkeys(
+        events, "127.0.0.1"
+    )
 
 
 def test_a_webhook_keeps_a_file_from_a_reader(master: Api, client: Api, receiver: Receiver) -> None:

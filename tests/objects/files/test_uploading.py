@@ -201,6 +201,17 @@ def test_a_name_is_needed(path):
     assert answer.json["error"] == "Filename not provided."
 
 
+def test_the_error_of_a_name_with_a_slash_says_so():
+    form = {"base64": "aGVsbG8=", "_ContentType": "text/plain", **CREDENTIALS}
+    for answer in (
+        send("POST", "/files/a/b.txt", b"hello", MASTER),
+        send("POST", "/files/a/b.txt", json.dumps(form).encode(), content_type="text/plain"),
+    ):
+        assert answer.error == (400, 122)
+        assert answer.json["error"] == "Filename contains invalid characters. It has a slash."
+    assert not stored_names()
+
+
 @pytest.mark.parametrize("name", ["a/b", "../a", "a/../../b", "metadata/x/y/z"])
 def test_no_route_leads_into_folders(name):
     assert upload(name).status in (400, 404, 405)
@@ -254,6 +265,6 @@ def test_other_methods_are_405():
         405,
         108,
     )
-    answer = send("POST", file_path("a.txt"), b"{}", CLIENT, content_type="application/json")
+    answer = send("PUT", file_path("a.txt"), b"{}", CLIENT, content_type="application/json")
     assert answer.error == (405, 108)
     assert answer.headers["allow"] == "GET, HEAD"
