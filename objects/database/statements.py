@@ -94,9 +94,10 @@ def fetch(
     counts the last three columns while rows arrive. ``decoder`` is how ``fetch_rows`` and
     ``fetch_values`` have the rows decoded.
 
-    Raises ``InvalidQuery`` for more parameters than a statement can have, ``IncorrectType`` for
-    text that PostgreSQL can't store and numbers out of range, ``Timeout``, ``TransactionConflict``,
-    ``ServiceUnavailable``, what ``memory`` raises, and psycopg's other errors as they are.
+    Raises ``InvalidQuery`` for more parameters than a statement can have and for a statement that
+    is too complex for PostgreSQL, ``IncorrectType`` for text that PostgreSQL can't store and
+    numbers out of range, ``Timeout``, ``TransactionConflict``, ``ServiceUnavailable``, what
+    ``memory`` raises, and psycopg's other errors as they are.
     """
     if len(params) > _MOST_PARAMS:
         raise InvalidQuery("The request has too many values for one statement.")
@@ -351,6 +352,8 @@ def raise_service_error(error: psycopg.Error) -> None:
         raise TransactionConflict("Another request changed the same objects; try again.") from error
     if isinstance(error, pg.NumericValueOutOfRange):
         raise IncorrectType("A number is out of range.") from error
+    if isinstance(error, pg.StatementTooComplex):
+        raise InvalidQuery("The query is nested too deeply or has too many parts.") from error
     if isinstance(error, UNSTORABLE):
         raise unstorable() from error
     if isinstance(error, psycopg.OperationalError) and _is_closed():

@@ -275,7 +275,10 @@ def select(table: ClassTable, statement: Sql, scope: Scope, memory: ResultMemory
             memory=memory,
         )
     except ProgramLimitExceeded:
-        raise ObjectTooLarge("A result of the aggregation is too large.") from None
+        raise ObjectTooLarge(
+            "The aggregation makes a document or an array that is too large:"
+            " use fewer objects or copy fewer values."
+        ) from None
     _check_guard(table, scope, rows)
     return [value for _, exists, value in rows if exists is not None and value is not None]
 

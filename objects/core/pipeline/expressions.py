@@ -13,6 +13,7 @@ from typing import ClassVar, Final, TypeAlias
 
 from backend.kernel.errors import InvalidQuery
 from backend.kernel.json_types import Json
+from objects.core.pipeline.bounds import Bound
 from objects.core.pipeline.paths import Path
 
 MANY: Final = 50
@@ -91,6 +92,8 @@ class Operator:
     """Its names; several for operators that differ in one detail."""
     operands: ClassVar[tuple[int, int]] = (1, 1)
     """The fewest and the most operands, for operators with the ordinary form."""
+    largest: ClassVar[int] = 64
+    """The most bytes of its value, unless ``bound`` is overridden."""
     summary: ClassVar[str] = ""
     """What it means, in Markdown; for the table in docs/aggregation.md."""
 
@@ -103,3 +106,13 @@ class Operator:
             expected = str(fewest) if fewest == most else f"{fewest} to {most}"
             raise InvalidQuery(f"{operand.place}: expected {expected} operands, found {len(items)}")
         return Call(name, operand.expressions(items))
+
+    @classmethod
+    def bound(cls, operands: Sequence[Bound]) -> Bound:
+        """Return how large its value may be, by the bounds of its operands."""
+        return Bound(constant=cls.largest)
+
+    @classmethod
+    def weight(cls, operands: int) -> int:
+        """Return how many times the size of its value PostgreSQL takes to compute it."""
+        return 1

@@ -16,9 +16,10 @@ import msgspec
 from backend.kernel.errors import InvalidJSON, InvalidQuery
 from backend.kernel.json_types import Json
 from backend.kernel.texts.shown import shown
+from objects.core.pipeline.costs import check_growth
 from objects.core.pipeline.limits import check_size
 from objects.core.pipeline.paths import Path, parse_path
-from objects.core.pipeline.stage import Body, Stages
+from objects.core.pipeline.stage import Body, Stage, Stages
 from objects.core.pipeline.stages.registry import STAGES
 from objects.core.pipeline.stages.selection import in_wire_names
 from objects.core.query.options import is_explained
@@ -115,7 +116,7 @@ def parse_stages(pipeline: Json, place: str, depth: int = 0) -> Stages:
         raise InvalidJSON(f"{place}: expected an array of stages")
     if len(pipeline) > MAX_STAGES:
         raise InvalidQuery(f"{place}: a pipeline has at most {MAX_STAGES} stages")
-    stages: Stages = ()
+    stages: list[tuple[str, Stage]] = []
     for index, stage in enumerate(pipeline):
         if not isinstance(stage, dict):
             raise InvalidJSON(f"{place}.{index}: expected an object with one stage")
@@ -123,8 +124,10 @@ def parse_stages(pipeline: Json, place: str, depth: int = 0) -> Stages:
             keys = ", ".join(shown(key) for key in stage)
             raise InvalidQuery(f"Pipeline stages should only have one key but found {keys}.")
         [(name, body)] = stage.items()
-        stages += _parse_stage(name, body, f"{place}.{index}.{shown(name)}", depth)
-    return stages
+        here = f"{place}.{index}.{shown(name)}"
+        stages += [(here, node) for node in _parse_stage(name, body, here, depth)]
+    check_growth(stages)
+    return tuple(node for _, node in stages)
 
 
 def _parse_stage(name: str, body: Json, place: str, depth: int) -> Stages:

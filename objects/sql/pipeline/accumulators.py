@@ -20,6 +20,7 @@ from objects.sql.fragments import Sql
 from objects.sql.pipeline.expressions import Source, expression, number, number_json
 from objects.sql.pipeline.jsonb import order_terms, quotient
 from objects.sql.pipeline.rows import Order
+from objects.sql.pipeline.sizes import guarded, is_within
 from objects.sql.registration import register
 
 
@@ -32,6 +33,8 @@ class Columns(NamedTuple):
     """The column with what is made of a group's values."""
     order: Sequence[Order]
     """The order of the documents, which stand under the alias ``g``."""
+    limit: int
+    """The most bytes that groups may collect in all; ``g.size`` is what they have up to a row."""
 
 
 class Accumulated(NamedTuple):
@@ -44,6 +47,13 @@ class Accumulated(NamedTuple):
 
 class AccumulatorSql:
     """The SQL of one accumulator. Instances have no state."""
+
+    collects = False
+    """Whether it holds more than one value of a group in memory."""
+
+    def size(self, size: str) -> str:
+        """Return what a value of this size adds to ``g.size``."""
+        return size
 
     def accumulated(self, node: Accumulator, source: Source, columns: Columns) -> Accumulated:
         """Return the texts for one accumulator of a group."""
@@ -85,15 +95,19 @@ class ExtremeSql(AccumulatorSql):
 @sql_of(End)
 class EndSql(AccumulatorSql):
     def accumulated(self, node: Accumulator, source: Source, columns: Columns) -> Accumulated:
+        # An array of one, for any_value skips NULL.
         by = _order_by(columns, reverse=node.name == "$last")
-        first = f"COALESCE((array_agg({columns.value}{by}))[1], 'null'::jsonb)"
+        first = f"COALESCE((any_value(ARRAY[{columns.value}]{by}))[1], 'null'::jsonb)"
         return Accumulated(expression(node.operand, source), first, columns.group)
 
 
 @sql_of(Push)
 class PushSql(AccumulatorSql):
+    collects = True
+
     def accumulated(self, node: Accumulator, source: Source, columns: Columns) -> Accumulated:
-        present = f" FILTER (WHERE {columns.value} IS NOT NULL)"
+        is_present = is_within("g.size", columns.limit, f"{columns.value} IS NOT NULL")
+        present = f" FILTER (WHERE {is_present})"
         array = f"jsonb_agg({columns.value}{_order_by(columns)}){present}"
         pushed = f"COALESCE({array}, '[]'::jsonb)"
         return Accumulated(expression(node.operand, source), pushed, columns.group)
@@ -101,15 +115,25 @@ class PushSql(AccumulatorSql):
 
 @sql_of(AddToSet)
 class AddToSetSql(AccumulatorSql):
+    """Duplicates aren't held in memory, so each value counts for an eighth of its size."""
+
+    collects = True
+
+    def size(self, size: str) -> str:
+        return f"({size}) / 8"
+
     def accumulated(self, node: Accumulator, source: Source, columns: Columns) -> Accumulated:
         value = columns.value
-        distinct = f"array_agg(DISTINCT {value}) FILTER (WHERE {value} IS NOT NULL)"
+        is_present = is_within("g.size", columns.limit, f"{value} IS NOT NULL")
+        distinct = f"array_agg(DISTINCT {value}) FILTER (WHERE {is_present})"
         terms = ", ".join(f"{term} ASC NULLS FIRST" for term in order_terms("e.v"))
         array = (
             f"(SELECT COALESCE(jsonb_agg(e.v ORDER BY {terms}), '[]'::jsonb)"
             f" FROM unnest({columns.group}) AS e(v))"
         )
-        return Accumulated(expression(node.operand, source), distinct, array)
+        size = f"pg_column_size({columns.group})"
+        checked = guarded(Sql(array), f"{size} > {columns.limit}", size, "jsonb").text
+        return Accumulated(expression(node.operand, source), distinct, checked)
 
 
 def _order_by(columns: Columns, *, reverse: bool = False) -> str:
@@ -132,7 +156,7 @@ def _extreme(function: str, operand: Expression, source: Source, value: str) -> 
     direction = "ASC NULLS FIRST" if function == "min" else "DESC NULLS LAST"
     terms = ", ".join(f"{term} {direction}" for term in order_terms(value))
     present = f"FILTER (WHERE {value} IS NOT NULL AND {value} <> 'null'::jsonb)"
-    first = f"(array_agg({value} ORDER BY {terms}) {present})[1]"
+    first = f"any_value({value} ORDER BY {terms}) {present}"
     return expression(operand, source), f"COALESCE({first}, 'null'::jsonb)"
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import Final, Generic, TypeVar
 
+from objects.core.pipeline.costs import Limits
 from objects.core.pipeline.stage import Stage, Stages
 from objects.core.query.tree import Query
 from objects.sql.compiler import Scope, compile_query
@@ -24,6 +25,7 @@ from objects.sql.pipeline.rows import (
     from_rows,
     order_clause,
 )
+from objects.sql.pipeline.sizes import document_guard, object_guard
 from objects.sql.registration import register
 from objects.sql.tables import ClassTable
 
@@ -50,10 +52,14 @@ def sql_of(*stages: type[Stage]) -> Callable[[type[R]], type[R]]:
 
 
 class Compilation:
-    """What stages are compiled with: the classes of a request, and unused names."""
+    """What stages are compiled with: the classes of a request, and unused names.
 
-    def __init__(self, scope: Scope) -> None:
+    ``limits`` are the sizes at which the statement stops.
+    """
+
+    def __init__(self, scope: Scope, limits: Limits) -> None:
         self.scope = scope
+        self.limits = limits
         self._numbers = count(1)
 
     def alias(self) -> str:
@@ -67,6 +73,12 @@ class Compilation:
     def source(self, rows: Rows, alias: str) -> ObjectSource | DocumentSource:
         """Return how expressions read rows that stand in FROM under the alias."""
         return DocumentSource(alias) if rows.table is None else ObjectSource(rows.table, alias)
+
+    def guarded(self, value: Sql, rows: Rows, alias: str, kind: str = "jsonb") -> Sql:
+        """Return a value of a row under the alias; it is an error for rows that are too large."""
+        if rows.table is None:
+            return document_guard(value, alias, self.limits.document, kind)
+        return object_guard(value, rows.table, alias, self.limits.document, kind)
 
     def objects(
         self, table: ClassTable, where: Query, alias: str | None = None, extra: Sql | None = None
@@ -85,7 +97,7 @@ class Compilation:
             return rows
         alias = self.alias()
         data = ObjectSource(rows.table, alias).document("_id", "_created_at", "_updated_at")
-        return documents_of(data + " AS data", rows, alias)
+        return documents_of(self.guarded(data, rows, alias) + " AS data", rows, alias)
 
     def part(self, rows: Rows, word: str, number: int) -> Rows:
         """Return the rows with LIMIT or OFFSET."""

@@ -6,7 +6,7 @@ parameters.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from backend.kernel.json_types import Json
 from objects.sql.fragments import Sql, json_text
@@ -17,6 +17,17 @@ def joined(parts: Iterable[Sql], separator: str) -> Sql:
     parts = list(parts)
     text = separator.join(part.text for part in parts)
     return Sql(text, tuple(value for part in parts for value in part.params))
+
+
+def balanced(parts: Sequence[Sql], join: Callable[[Sql, Sql], Sql]) -> Sql:
+    """Return the parts joined in pairs, then the pairs in pairs, and so on.
+
+    From the left, each operation would copy all values before.
+    """
+    while len(parts) > 1:
+        pairs = [parts[index : index + 2] for index in range(0, len(parts), 2)]
+        parts = [pair[0] if len(pair) == 1 else join(pair[0], pair[1]) for pair in pairs]
+    return parts[0]
 
 
 def constant(value: Json) -> Sql:

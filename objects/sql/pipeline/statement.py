@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from objects.core.pipeline import accumulators
+from objects.core.pipeline.costs import limits_of
 from objects.core.pipeline.expressions import Operator
 from objects.core.pipeline.operators import registry as operators
 from objects.core.pipeline.parser import Aggregation
@@ -54,8 +55,12 @@ check_complete(
 
 
 def compile_aggregation(aggregation: Aggregation, table: ClassTable, scope: Scope) -> Sql:
-    """Return the statement that gives the results, in order, in one jsonb column ``value``."""
-    compiling = Compilation(scope)
+    """Return the statement that gives the results, in order, in one jsonb column ``value``.
+
+    It fails with ``program_limit_exceeded`` before it makes values that are too large. Raises
+    ``InvalidQuery`` for a pipeline that has no room for any documents.
+    """
+    compiling = Compilation(scope, limits_of(aggregation.stages))
     rows = compiling.objects(table, aggregation.where)
     if aggregation.distinct is not None:
         return _distinct(rows, aggregation.distinct, compiling)
@@ -65,6 +70,7 @@ def compile_aggregation(aggregation: Aggregation, table: ClassTable, scope: Scop
     value = Sql(f"{alias}.data")
     if not aggregation.raw_field_names:
         value = wire_document(value, "{0}" if aggregation.raw_values else plain)
+    value = compiling.guarded(value, rows, alias)
     return "SELECT " + value + " AS value" + from_rows(rows, alias) + order_clause(rows, alias)
 
 

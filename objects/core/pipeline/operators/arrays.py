@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from objects.core.pipeline.bounds import Bound, total
 from objects.core.pipeline.expressions import MANY, Operator
 
 
@@ -20,13 +23,30 @@ class ElementAt(Operator):
     operands = (2, 2)
     summary = "an element of an array: array, position from 0, negative from the end"
 
+    @classmethod
+    def bound(cls, operands: Sequence[Bound]) -> Bound:
+        return operands[0]
+
 
 class End(Operator):
     names = ("$first", "$last")
     summary = "the first element of an array; the last one"
+
+    @classmethod
+    def bound(cls, operands: Sequence[Bound]) -> Bound:
+        return operands[0]
 
 
 class ConcatArrays(Operator):
     names = ("$concatArrays",)
     operands = (1, MANY)
     summary = "the arrays joined"
+
+    @classmethod
+    def bound(cls, operands: Sequence[Bound]) -> Bound:
+        return total(operands)
+
+    @classmethod
+    def weight(cls, operands: int) -> int:
+        # Pairs are joined, then pairs of pairs, each with the memory of jsonb that is put together.
+        return 6 * operands.bit_length()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from backend.kernel.errors import InvalidQuery
+from objects.core.pipeline.bounds import Bound, largest
 from objects.core.pipeline.expressions import MANY, Call, Expression, Literal, Operand, Operator
 from objects.core.values import normalise
 
@@ -47,6 +50,10 @@ class IfNull(Operator):
     operands = (2, MANY)
     summary = "the first operand that is neither missing nor null, or else the last one"
 
+    @classmethod
+    def bound(cls, operands: Sequence[Bound]) -> Bound:
+        return largest(operands)
+
 
 class Condition(Operator):
     names = ("$cond",)
@@ -63,6 +70,10 @@ class Condition(Operator):
         if not isinstance(json, list) or len(json) != 3:
             raise InvalidQuery(f"{place}: expected 3 operands")
         return Call(name, operand.expressions(json))
+
+    @classmethod
+    def bound(cls, operands: Sequence[Bound]) -> Bound:
+        return largest(operands[1:])
 
 
 class Switch(Operator):
@@ -86,6 +97,10 @@ class Switch(Operator):
                 raise InvalidQuery(f"{here}: expected case and then")
             parts += operand.expressions([branch["case"], branch["then"]], here)
         return Call(name, (*parts, operand.expression(json.get("default"), f"{place}.default")))
+
+    @classmethod
+    def bound(cls, operands: Sequence[Bound]) -> Bound:
+        return largest([*operands[1:-1:2], operands[-1]])
 
 
 class Constant(Operator):

@@ -10,6 +10,8 @@ from backend.kernel.json_types import Json
 from objects.core.pipeline.expressions import Call, Expression, Literal, Operand, Operator
 from objects.core.values import date, normalise, normalise_date
 
+MAX_FORMAT: Final = 100
+"""The most characters of a format."""
 _FORMAT_PART: Final = re.compile(r"%[YmdHMSLjuUVG%]|[^%]+")
 
 
@@ -30,6 +32,7 @@ class DateToString(Operator):
     """The format is a constant."""
 
     names = ("$dateToString",)
+    largest = 16 * MAX_FORMAT
     summary = (
         "a date as text: `{date, format}` with `%Y %m %d %H %M %S %L %j %u %U %V %G`;"
         " without a format as in `2024-01-31T12:00:00.000Z`"
@@ -41,6 +44,8 @@ class DateToString(Operator):
         if not isinstance(json, dict) or "date" not in json:
             raise InvalidQuery(f"{place}: expected date and format")
         pattern = json.get("format", "%Y-%m-%dT%H:%M:%S.%LZ")
+        if isinstance(pattern, str) and len(pattern) > MAX_FORMAT:
+            raise InvalidQuery(f"{place}.format: expected at most {MAX_FORMAT} characters")
         if not isinstance(pattern, str) or "".join(_FORMAT_PART.findall(pattern)) != pattern:
             raise InvalidQuery(
                 f"{place}.format: expected text with %Y %m %d %H %M %S %L %j %u %U %V %G"

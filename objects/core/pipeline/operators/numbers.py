@@ -2,42 +2,53 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from backend.kernel.errors import InvalidQuery
 from objects.core.pipeline.expressions import MANY, Call, Expression, Literal, Operand, Operator
+
+_NUMBER: Final = 64 * 1024
+"""Bytes of the digits of PostgreSQL's largest number."""
 
 
 class Add(Operator):
     names = ("$add",)
     operands = (1, MANY)
+    largest = _NUMBER
     summary = "the sum, exact, in decimal; a date plus milliseconds"
 
 
 class Subtract(Operator):
     names = ("$subtract",)
     operands = (2, 2)
+    largest = _NUMBER
     summary = "the difference; a date minus milliseconds; the milliseconds between two dates"
 
 
 class Multiply(Operator):
     names = ("$multiply",)
     operands = (1, MANY)
+    largest = _NUMBER
     summary = "the product, exact, in decimal"
 
 
 class Divide(Operator):
     names = ("$divide",)
     operands = (2, 2)
+    largest = 512
     summary = "the quotient as a double; null for numbers beyond 1e±140"
 
 
 class Modulo(Operator):
     names = ("$mod",)
     operands = (2, 2)
+    largest = _NUMBER
     summary = "the remainder"
 
 
 class Rounding(Operator):
     names = ("$abs", "$ceil", "$floor")
+    largest = _NUMBER
     summary = "the absolute value; the number rounded up; rounded down"
 
 
@@ -46,6 +57,7 @@ class Round(Operator):
 
     names = ("$round",)
     operands = (1, 2)
+    largest = _NUMBER
     summary = "the number rounded to a number of digits (0), half to even"
 
     @classmethod

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from objects.core.pipeline.bounds import Bound, total
 from objects.core.pipeline.expressions import MANY, Operator
 
 
@@ -10,16 +13,41 @@ class Concat(Operator):
     operands = (1, MANY)
     summary = "the texts joined"
 
+    @classmethod
+    def bound(cls, operands: Sequence[Bound]) -> Bound:
+        return total(operands)
+
+    @classmethod
+    def weight(cls, operands: int) -> int:
+        # Pairs are joined, then pairs of pairs; the text is read and becomes jsonb.
+        return 3 + operands.bit_length()
+
 
 class Case(Operator):
     names = ("$toLower", "$toUpper")
     summary = "the text with A to Z in lower or upper case"
+
+    @classmethod
+    def bound(cls, operands: Sequence[Bound]) -> Bound:
+        return operands[0]
+
+    @classmethod
+    def weight(cls, operands: int) -> int:
+        return 4
 
 
 class Substring(Operator):
     names = ("$substr", "$substrCP")
     operands = (3, 3)
     summary = "a part of a text: text, first position from 0, length; counted in characters"
+
+    @classmethod
+    def bound(cls, operands: Sequence[Bound]) -> Bound:
+        return operands[0]
+
+    @classmethod
+    def weight(cls, operands: int) -> int:
+        return 4
 
 
 class TextLength(Operator):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from backend.kernel.errors import InvalidQuery
 from backend.kernel.json_types import Json
@@ -14,6 +15,8 @@ from objects.core.pipeline.stage import Body, Stage, Stages, number
 from objects.core.query.parser import parse_where
 from objects.core.query.tree import Query
 from objects.core.values import date, normalise_date
+
+_MAX_SORT_KEYS: Final = 32  # as in MongoDB
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,8 @@ class Sort(Stage):
         keys = body.fields()
         if not keys:
             raise InvalidQuery(f"{body.place}: expected at least one field")
+        if len(keys) > _MAX_SORT_KEYS:
+            raise InvalidQuery(f"{body.place}: at most {_MAX_SORT_KEYS} fields")
         order = []
         for name, direction in keys.items():
             if isinstance(direction, bool) or direction not in (1, -1):

@@ -17,11 +17,16 @@ from objects.sql.pipeline.expressions import (
     sql_of,
     values,
 )
-from objects.sql.pipeline.jsonb import constant, once
+from objects.sql.pipeline.jsonb import balanced, once
 
 _ELEMENT: Final = (
     "CASE WHEN jsonb_typeof(a) = 'array' AND trunc(b) = b THEN"
     " CASE WHEN abs(b) < 2147483647 THEN a -> b::int END ELSE 'null'::jsonb END"
+)
+_ARRAY_OR_NULL: Final = "CASE WHEN jsonb_typeof(a) = 'array' THEN a ELSE 'null'::jsonb END"
+_BOTH_ARRAYS: Final = (
+    "CASE WHEN jsonb_typeof(a) = 'array' AND jsonb_typeof(b) = 'array' THEN a || b"
+    " ELSE 'null'::jsonb END"
 )
 _POSITIONS: Final = {"$first": 0, "$last": -1}
 
@@ -60,11 +65,5 @@ def _element(array: Expression, position: Expression, source: Source) -> Sql:
 @sql_of(ConcatArrays)
 class ConcatArraysSql(OperatorSql):
     def value(self, call: Call, source: Source) -> Sql:
-        total = constant([])
-        for value in values(call.operands, source):
-            total = once(
-                [total, value],
-                "CASE WHEN jsonb_typeof(a) = 'array' AND jsonb_typeof(b) = 'array' THEN a || b"
-                " ELSE 'null'::jsonb END",
-            )
-        return total
+        arrays = [once([value], _ARRAY_OR_NULL) for value in values(call.operands, source)]
+        return balanced(arrays, lambda a, b: once([a, b], _BOTH_ARRAYS))

@@ -15,7 +15,7 @@ from objects.sql.pipeline.expressions import (
     text,
     values,
 )
-from objects.sql.pipeline.jsonb import joined, once
+from objects.sql.pipeline.jsonb import balanced, once
 
 _FUNCTIONS = {"$toLower": "lower", "$toUpper": "upper"}
 
@@ -23,7 +23,8 @@ _FUNCTIONS = {"$toLower": "lower", "$toUpper": "upper"}
 @sql_of(Concat)
 class ConcatSql(TextSql):
     def text(self, call: Call, source: Source) -> Sql:
-        return "(" + joined((text(operand, source) for operand in call.operands), " || ") + ")"
+        texts = [text(operand, source) for operand in call.operands]
+        return balanced(texts, lambda a, b: "(" + a + " || " + b + ")")
 
 
 @sql_of(Case)

@@ -21,6 +21,7 @@ from objects.sql.pipeline.rows import (
     order_clause,
     wire_document,
 )
+from objects.sql.pipeline.sizes import is_within, running_size, size_of
 from objects.sql.tables import ClassTable
 
 _AS_ARRAY: Final = (
@@ -63,6 +64,7 @@ class UnwindSql(StageSql[Unwind]):
         )
         if stage.keep_empty:
             unwound = unwound + " ON TRUE"
+        data = compilation.guarded(data, rows, alias)
         documents = documents_of(data + f" AS data, u.i AS {column}", rows, alias, unwound)
         return replace(documents, order=(*rows.order, Order(column)))
 
@@ -81,7 +83,7 @@ class LookupSql(StageSql[Lookup]):
             + joined_documents
             + ", '[]'::jsonb))"
         )
-        return documents_of(data + " AS data", rows, alias)
+        return documents_of(compilation.guarded(data, rows, alias) + " AS data", rows, alias)
 
 
 def _joined_documents(stage: Lookup, outer: DocumentSource, compilation: Compilation) -> Sql:
@@ -96,14 +98,16 @@ def _joined_documents(stage: Lookup, outer: DocumentSource, compilation: Compila
         extra = _joins(outer.field(stage.local), stage.foreign, foreign, table, alias)
     objects = compilation.objects(table, rights, alias, extra)
     inner = compilation.documents(compilation.run(objects, stage.stages))
-    last = compilation.alias()
+    last, collected = compilation.alias(), compilation.alias()
+    document = compilation.guarded(wire_document(Sql(f"{last}.data")), inner, last)
+    order = "".join(f", {last}.{key.column}" for key in inner.order)
+    documents = "SELECT " + document + f" AS data{order}" + from_rows(inner, last) + " OFFSET 0"
     return (
-        "(SELECT jsonb_agg("
-        + wire_document(Sql(f"{last}.data"))
-        + order_clause(inner, last)
-        + ")"
-        + from_rows(inner, last)
-        + ")"
+        f"(SELECT jsonb_agg({collected}.data{order_clause(inner, collected)})"
+        f" FILTER (WHERE {is_within(f'{collected}.size', compilation.limits.document)})"
+        f" FROM (SELECT d.*, {running_size(size_of('d.data'))} AS size FROM ("
+        + documents
+        + f") AS d) AS {collected})"
     )
 
 

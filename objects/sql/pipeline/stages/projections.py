@@ -17,6 +17,7 @@ from objects.sql.pipeline.compilation import Compilation, StageSql, sql_of
 from objects.sql.pipeline.expressions import expression
 from objects.sql.pipeline.jsonb import object_of, text_parameter
 from objects.sql.pipeline.rows import DocumentSource, Rows, documents_of, native
+from objects.sql.pipeline.sizes import is_within, running_size, size_of
 
 Shape: TypeAlias = Literal["include", "exclude", "set"]
 Compute: TypeAlias = Callable[[Expression], Sql]
@@ -27,12 +28,14 @@ class IncludeSql(StageSql[Include]):
     def rows(self, stage: Include, rows: Rows, compilation: Compilation) -> Rows:
         alias = compilation.alias()
         source = compilation.source(rows, alias)
-        projector = Projector("include", lambda node: expression(node, source))
+        projector = Projector(
+            "include", lambda node: expression(node, source), compilation.limits.document
+        )
         parts = projector.parts(stage.tree, lambda name: source.field((name,)))
         if stage.keeps_id and all(name != "objectId" for name, _ in parts):
             parts.append(("objectId", source.field(("objectId",))))
         data = object_of((native(name), value) for name, value in parts)
-        return documents_of(data + " AS data", rows, alias)
+        return documents_of(compilation.guarded(data, rows, alias) + " AS data", rows, alias)
 
 
 @sql_of(Exclude)
@@ -50,20 +53,24 @@ class SetFieldsSql(StageSql[SetFields]):
 def _changed(shape: Shape, tree: Tree, rows: Rows, compilation: Compilation) -> Rows:
     alias = compilation.alias()
     rows, source = compilation.documents(rows), DocumentSource(alias)
-    projector = Projector(shape, lambda node: expression(node, source))
+    projector = Projector(shape, lambda node: expression(node, source), compilation.limits.document)
     parts = projector.parts(tree, lambda name: source.field((name,)))
     replaced = [native(name) for name, _ in tree.parts]
     remaining = "(" + source.data + Sql(" - %s::text[])", (replaced,))
     data = remaining + " || " + object_of((native(name), value) for name, value in parts)
-    return documents_of(data + " AS data", rows, alias)
+    return documents_of(compilation.guarded(data, rows, alias) + " AS data", rows, alias)
 
 
 @dataclass(frozen=True, slots=True)
 class Projector:
-    """Applies trees; ``compute`` gives the SQL of an expression over the whole document."""
+    """Applies trees; ``compute`` gives the SQL of an expression over the whole document.
+
+    ``limit`` is the size of the largest array in which expressions are computed for each element.
+    """
 
     shape: Shape
     compute: Compute
+    limit: int
 
     def parts(self, tree: Tree, read: Callable[[str], Sql]) -> list[tuple[str, Sql]]:
         """Return the parts of a value that are kept or made; ``read`` gives a part as it is."""
@@ -89,17 +96,22 @@ class Projector:
             shaped = merged + (" ELSE e.v END" if self.shape == "exclude" else " ELSE ")
             if self.shape == "set":
                 shaped = shaped + made + " END"
+        condition = "y.o IS NOT NULL"
+        if tree.computes:
+            condition = is_within("y.w", self.limit, condition)
         missing = "q.a IS NULL" if self.shape == "exclude" or not self._makes(tree) else "FALSE"
         return (
             f"(SELECT CASE WHEN {missing} THEN NULL WHEN jsonb_typeof(q.a) = 'array' THEN"
             " COALESCE(x.items, '[]'::jsonb) ELSE x.items -> 0 END FROM (SELECT "
             + value
             + " AS a OFFSET 0) AS q CROSS JOIN LATERAL (SELECT jsonb_agg(y.o ORDER BY y.i)"
-            " FILTER (WHERE y.o IS NOT NULL) AS items FROM (SELECT e.i, "
+            f" FILTER (WHERE {condition}) AS items FROM (SELECT z.*, "
+            + (running_size(size_of("z.o")) if tree.computes else "0")
+            + " AS w FROM (SELECT e.i, "
             + shaped
             + " AS o FROM jsonb_array_elements(CASE WHEN jsonb_typeof(q.a) = 'array' THEN q.a"
             " ELSE jsonb_build_array(COALESCE(q.a, 'null'::jsonb)) END)"
-            " WITH ORDINALITY AS e(v, i) OFFSET 0) AS y) AS x)"
+            " WITH ORDINALITY AS e(v, i) OFFSET 0) AS z) AS y) AS x)"
         )
 
     def _makes(self, tree: Tree) -> bool:

@@ -44,7 +44,12 @@ class MatchSql(StageSql[Match]):
             matches = compile_query(query, rows.table, alias, scope)
         if stage.condition is not None:
             source = compilation.source(rows, alias)
-            matches = matches + " AND " + condition(stage.condition, source)
+            test = condition(stage.condition, source)
+            if rows.table is not None:
+                test = compilation.guarded(test, rows, alias, "boolean")
+            matches = matches + " AND " + test
+        if rows.table is None:
+            matches = compilation.guarded(matches, rows, alias, "boolean")
         return replace(
             rows, select=f"SELECT {alias}.*" + from_rows(rows, alias) + " WHERE " + matches
         )
@@ -58,6 +63,9 @@ class SortSql(StageSql[Sort]):
         for key in stage.order:
             terms = _sort_terms(rows, key, alias, compilation)
             keys += [(term, key.descending) for term in terms]
+        if rows.table is None:
+            first, descending = keys[0]
+            keys[0] = (compilation.guarded(first, rows, alias, "numeric"), descending)
         order = [Order(compilation.new_column(), descending) for _, descending in keys]
         columns = [
             ", " + term + f" AS {key.column}" for (term, _), key in zip(keys, order, strict=True)

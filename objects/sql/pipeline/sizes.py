@@ -1,0 +1,71 @@
+"""Checks of sizes in SQL: pipelines stop before they make what is too large.
+
+An error is what ``repeat`` raises for a text of more than a gigabyte, before it makes any of it:
+``program_limit_exceeded``. No function has to be defined for it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from objects.sql.fragments import Sql
+from objects.sql.tables import ClassTable
+
+_OVERHEAD: Final = 40  # bytes of each value in an array
+# PostgreSQL's compression makes values at most 256 times as small.
+_COMPRESSION: Final = 256
+
+
+def guarded(value: Sql, is_too_large: str, size: str, kind: str) -> Sql:
+    """Return a value of an SQL type, or an error under a condition.
+
+    ``size`` is any expression that isn't a constant: PostgreSQL computes constants when it plans.
+    """
+    return f"(CASE WHEN {is_too_large} THEN {_error(size, kind)} ELSE " + value + " END)"
+
+
+def _error(size: str, kind: str) -> str:
+    text = f"repeat(({size})::text, 2147483647)"
+    return f"to_jsonb({text})" if kind == "jsonb" else f"({text})::{kind}"
+
+
+def document_guard(value: Sql, alias: str, limit: int, kind: str = "jsonb") -> Sql:
+    """Return a value that is computed of a document, unless that is larger than the limit."""
+    size = f"pg_column_size({alias}.data)"
+    return guarded(value, f"{size} > {limit}", size, kind)
+
+
+def object_guard(value: Sql, table: ClassTable, alias: str, limit: int, kind: str = "jsonb") -> Sql:
+    """Return a value that is computed of a row, unless that is larger than the limit.
+
+    Columns may be compressed: those that may be large in fact are decompressed, as they are to
+    read them. The concatenation with an empty object copies nothing.
+    """
+    least = limit // _COMPRESSION
+    tests = []
+    for name in ("data", *(c.name for c in table.columns.values() if c.type == "jsonb")):
+        column = f"{alias}.{name}"
+        tests.append(
+            f"pg_column_size({column}) > {least}"
+            f" AND pg_column_size({column} || '{{}}'::jsonb) > {limit}"
+        )
+    for column_ in table.columns.values():
+        if column_.type == "text":
+            tests.append(f"octet_length({alias}.{column_.name}) > {limit}")
+    return guarded(value, " OR ".join(tests), f"pg_column_size({alias}.data)", kind)
+
+
+def running_size(*sizes: str) -> str:
+    """Return the size of the values up to a row: a window over rows as they arrive."""
+    return f"sum({' + '.join(sizes)}) OVER (ROWS UNBOUNDED PRECEDING)"
+
+
+def size_of(value: str, *, is_decompressed: bool = True) -> str:
+    """Return the bytes that a named value adds to an array."""
+    size = f"pg_column_size({value})" if is_decompressed else f"octet_length(({value})::text)"
+    return f"COALESCE({size} + {_OVERHEAD}, 0)"
+
+
+def is_within(running: str, limit: int, condition: str = "TRUE") -> str:
+    """Return a condition that raises an error if the running size is beyond the limit."""
+    return guarded(Sql(condition), f"{running} > {limit}", running, "boolean").text
