@@ -212,3 +212,26 @@ def test_only_the_master_keys_may(client, reader, sales):
 
 def test_a_missing_class_is_empty(master):
     assert aggregate(master, {"$match": {}}, class_name="Nothing") == []
+
+
+def test_a_pipeline_that_copies_a_value_over_and_over_is_refused_with_its_place(reader, sales):
+    stages = [{"$addFields": {"shopName": {"$concat": ["$shopName"] * 10}}}] * 7
+    reply = reader.get("/aggregate/Sale", pipeline=json.dumps(stages))
+    assert reply.error == (400, 102)
+    assert reply.json["error"].startswith("pipeline.4.$addFields.shopName: the value holds more")
+
+
+def test_documents_that_are_too_large_for_a_pipeline_are_not_processed(reader, master, sales):
+    master.make("Sale", text="x" * 1_000_000)
+    copied = {"$strLenCP": {"$concat": ["$text"] * 50}}
+    stages = [{"$project": {"a": copied, "b": copied}}]
+    assert len(aggregate(reader, {"$match": {"shopName": "north"}}, *stages)) == 2
+    reply = reader.get("/aggregate/Sale", pipeline=json.dumps(stages))
+    assert reply.error == (413, 116)
+    assert "document or an array that is too large" in reply.json["error"]
+
+
+def test_formats_of_dates_are_short(reader, sales):
+    text = {"$dateToString": {"date": "$createdAt", "format": "%Y" * 5000}}
+    reply = reader.get("/aggregate/Sale", pipeline=json.dumps([{"$project": {"text": text}}]))
+    assert reply.error == (400, 102)

@@ -44,6 +44,7 @@ _RENAMED: Final = 2 * _MADE  # parts are removed, others are added
 _COLLECTED: Final = 2 * _MADE  # values of several rows in one array
 _RETURNED: Final = _RENAMED + 4  # and converted to text
 _JSONB: Final = 8  # times its JSON text
+_NOTHING: Final = Bound()
 
 
 class Measured(NamedTuple):
@@ -68,7 +69,8 @@ def measured(node: Expression) -> Measured:
     if isinstance(node, Items):
         return _made(node.items)
     if isinstance(node, Document):
-        return _made(part for _, part in node.fields)
+        names = Bound(constant=sum(_size(name) for name, _ in node.fields))
+        return _made((part for _, part in node.fields), names)
     assert isinstance(node, Call)
     operator = OPERATORS[node.name]
     parts = [measured(operand) for operand in node.operands]
@@ -77,9 +79,9 @@ def measured(node: Expression) -> Measured:
     return Measured(value, total([*(part.memory for part in parts), made]))
 
 
-def _made(nodes: Iterable[Expression]) -> Measured:
+def _made(nodes: Iterable[Expression], names: Bound = _NOTHING) -> Measured:
     parts = [measured(node) for node in nodes]
-    value = total([*(part.value for part in parts), Bound(constant=32 * len(parts))])
+    value = total([*(part.value for part in parts), names, Bound(constant=32 * len(parts))])
     return Measured(value, total([*(part.memory for part in parts), value * _MADE]))
 
 
@@ -98,8 +100,7 @@ def largest_document(stages: Stages) -> int:
     Raises ``InvalidQuery`` for a pipeline that has no room for documents.
     """
     memory = _pipeline_memory(stages)
-    free = MEMORY - memory.constant
-    size = min(free // memory.factor, _LARGEST)
+    size = min((MEMORY - memory.constant) // memory.factor, _LARGEST)
     if size < _SMALLEST:
         raise InvalidQuery("pipeline: it copies its documents and constants too often")
     return size
