@@ -21,7 +21,7 @@ from tests.objects.sql.world import GENERIC, PROMOTED, World, pointer, thing
 
 MOST = 1024
 """MiB that a server process may take for a pipeline, twice the limit of its documents."""
-TIMEOUT = "5s"
+TIMEOUT = "3s"
 
 
 class Process:
@@ -175,14 +175,14 @@ stages = st.one_of(
 
 
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
     st.sampled_from([(1, 1_000_000), (30, 20_000), (1_000, 500)]),
     st.lists(stages, min_size=1, max_size=5),
 )
 def test_no_pipeline_takes_more_than_its_memory(process, objects, pipeline):
-    process.connection.execute("SET statement_timeout = '3s'")
+    process.connection.execute("SET statement_timeout = '2s'")
     process.fill(*objects)
     process.run(*pipeline, {"$count": "n"})
     process.run(*pipeline, {"$project": {"n": {"$size": "$all"}}})
