@@ -43,6 +43,8 @@ _MADE: Final = 6  # jsonb that is put together
 _RENAMED: Final = 2 * _MADE  # parts are removed, others are added
 _COLLECTED: Final = 2 * _MADE  # values of several rows in one array
 _RETURNED: Final = _RENAMED + 4  # and converted to text
+CONTAINER: Final = 100
+"""Bytes that each object and array counts for, in addition to its size."""
 _JSONB: Final = 8  # times its JSON text
 _NOTHING: Final = Bound()
 
@@ -81,14 +83,17 @@ def measured(node: Expression) -> Measured:
 
 def _made(nodes: Iterable[Expression], names: Bound = _NOTHING) -> Measured:
     parts = [measured(node) for node in nodes]
-    value = total([*(part.value for part in parts), names, Bound(constant=32 * len(parts))])
+    value = total(
+        [*(part.value for part in parts), names, Bound(constant=CONTAINER + 32 * len(parts))]
+    )
     return Measured(value, total([*(part.memory for part in parts), value * _MADE]))
 
 
 def _size(value: Json) -> int:
     if isinstance(value, str):
         return 16 + 4 * len(value)
-    return _JSONB * len(msgspec.json.encode(value))
+    text = msgspec.json.encode(value)
+    return _JSONB * len(text) + CONTAINER * (text.count(b"{") + text.count(b"["))
 
 
 # --- memory --------------------------------------------------------------------------------------

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from objects.core.pipeline.costs import CONTAINER as _CONTAINER
 from objects.sql.fragments import Sql
 from objects.sql.tables import ClassTable
 
 _OVERHEAD: Final = 40  # bytes of each value in an array
+# Documents up to this part of the limit can't be beyond it, since each container takes at
+# least eight bytes of jsonb.
+_PLAIN: Final = 16
 # PostgreSQL's compression makes values at most 256 times as small.
 _COMPRESSION: Final = 256
 
@@ -32,7 +36,9 @@ def _error(size: str, kind: str) -> str:
 def document_guard(value: Sql, alias: str, limit: int, kind: str = "jsonb") -> Sql:
     """Return a value that is computed of a document, unless that is larger than the limit."""
     size = f"pg_column_size({alias}.data)"
-    return guarded(value, f"{size} > {limit}", size, kind)
+    data = f"{alias}.data"
+    with_containers = f"{size} > {limit // _PLAIN} AND {size} + {_containers(data)} > {limit}"
+    return guarded(value, f"{size} > {limit} OR ({with_containers})", size, kind)
 
 
 def object_guard(value: Sql, table: ClassTable, alias: str, limit: int, kind: str = "jsonb") -> Sql:
@@ -41,13 +47,15 @@ def object_guard(value: Sql, table: ClassTable, alias: str, limit: int, kind: st
     Columns may be compressed: those that may be large in fact are decompressed, as they are to
     read them. The concatenation with an empty object copies nothing.
     """
-    least = limit // _COMPRESSION
+    plain = limit // _PLAIN
+    least = plain // _COMPRESSION
     tests = []
     for name in ("data", *(c.name for c in table.columns.values() if c.type == "jsonb")):
         column = f"{alias}.{name}"
+        size = f"pg_column_size({column} || '{{}}'::jsonb)"
         tests.append(
-            f"pg_column_size({column}) > {least}"
-            f" AND pg_column_size({column} || '{{}}'::jsonb) > {limit}"
+            f"(pg_column_size({column}) > {least} AND {size} > {plain}"
+            f" AND {size} + {_containers(column)} > {limit})"
         )
     for column_ in table.columns.values():
         if column_.type == "text":
@@ -63,7 +71,20 @@ def running_size(*sizes: str) -> str:
 def size_of(value: str, *, is_decompressed: bool = True) -> str:
     """Return the bytes that a named value adds to an array."""
     size = f"pg_column_size({value})" if is_decompressed else f"octet_length(({value})::text)"
-    return f"COALESCE({size} + {_OVERHEAD}, 0)"
+    is_container = f"jsonb_typeof({value}) IN ('object', 'array')"
+    containers = f"CASE WHEN {is_container} THEN {_containers(value)} ELSE 0 END"
+    return f"COALESCE({size} + {_OVERHEAD} + {containers}, 0)"
+
+
+def _containers(value: str) -> str:
+    """Return what the objects and arrays in a value take in addition, while jsonb is put together.
+
+    It is 600 bytes for each, however short, which is six times 100. Braces in texts count as well.
+    """
+    return (
+        f"(SELECT {_CONTAINER} * (2 * octet_length(t.t) - octet_length(replace(t.t, '{{', ''))"
+        f" - octet_length(replace(t.t, '[', ''))) FROM (SELECT ({value})::text AS t OFFSET 0) AS t)"
+    )
 
 
 def is_within(running: str, limit: int, condition: str = "TRUE") -> str:

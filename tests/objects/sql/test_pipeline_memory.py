@@ -92,6 +92,8 @@ SIZE = {"$project": {"n": {"$size": "$all"}}}
         (1, 1_000_000, [{"$project": {f"f{n}": ["$$ROOT"] for n in range(500)}}]),
         (1, 1_000_000, [{"$addFields": {"tags": {"$concatArrays": [["$name"] * 50] * 50}}}]),
         (100_000, 500, [ALL, SIZE]),
+        (3_000, 10, [{"$project": {"all": {"$literal": [{}] * 1000}}},
+                     {"$group": {"_id": None, "all": {"$push": "$all"}}}, SIZE]),
         (20_000, 500, [ALL, *[{"$addFields": {"x": 1}}] * 47, SIZE]),
         (20_000, 500, [ALL, {"$sort": {f"all.f{n}": 1 for n in range(32)}}, SIZE]),
         (20_000, 500, [ALL, {"$match": {"$or": [{f"all.{n}.x": 1} for n in range(90)]}}]),
@@ -118,7 +120,7 @@ def test_the_first_and_the_greatest_value_are_found_without_holding_all(process)
 
 
 def test_large_results_within_the_limits_are_returned(process):
-    process.fill(10_000, 500)
+    process.fill(5_000, 500)
     assert process.run(ALL, SIZE) == 1
     assert process.run(ALL, {"$unwind": "$all"}, {"$count": "n"}) == 1
     assert process.run({"$group": {"_id": "$score", "all": {"$push": "$$ROOT"}}}) == 7
