@@ -20,7 +20,7 @@ from objects.sql.fragments import Sql
 from objects.sql.pipeline.expressions import Source, expression, number, number_json
 from objects.sql.pipeline.jsonb import order_terms, quotient
 from objects.sql.pipeline.rows import Order
-from objects.sql.pipeline.sizes import guarded, is_within
+from objects.sql.pipeline.sizes import guarded, is_array_beyond, is_within
 from objects.sql.registration import register
 
 
@@ -50,6 +50,9 @@ class AccumulatorSql:
 
     collects = False
     """Whether it holds more than one value of a group in memory."""
+
+    puts_together = True
+    """Whether it makes jsonb of the values while it collects them."""
 
     def size(self, size: str) -> str:
         """Return what a value of this size adds to ``g.size``."""
@@ -118,6 +121,7 @@ class AddToSetSql(AccumulatorSql):
     """Duplicates aren't held in memory, so each value counts for an eighth of its size."""
 
     collects = True
+    puts_together = False
 
     def size(self, size: str) -> str:
         return f"({size}) / 8"
@@ -132,7 +136,9 @@ class AddToSetSql(AccumulatorSql):
             f" FROM unnest({columns.group}) AS e(v))"
         )
         size = f"pg_column_size({columns.group})"
-        checked = guarded(Sql(array), f"{size} > {columns.limit}", size, "jsonb").text
+        checked = guarded(
+            Sql(array), is_array_beyond(columns.group, columns.limit), size, "jsonb"
+        ).text
         return Accumulated(expression(node.operand, source), distinct, checked)
 
 

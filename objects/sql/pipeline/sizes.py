@@ -33,6 +33,16 @@ def _error(size: str, kind: str) -> str:
     return f"to_jsonb({text})" if kind == "jsonb" else f"({text})::{kind}"
 
 
+def is_array_beyond(array: str, limit: int) -> str:
+    """Return the condition that jsonb of an SQL array's values would be larger than the limit.
+
+    The values are measured one by one: the text of an array takes a kilobyte for each.
+    """
+    size = f"pg_column_size({array})"
+    total = f"(SELECT sum({size_of('e.v')}) FROM unnest({array}) AS e(v))"
+    return f"{size} > {limit} OR ({size} > {limit // _PLAIN} AND {total} > {limit})"
+
+
 def document_guard(value: Sql, alias: str, limit: int, kind: str = "jsonb") -> Sql:
     """Return a value that is computed of a document, unless that is larger than the limit."""
     size = f"pg_column_size({alias}.data)"
@@ -68,9 +78,14 @@ def running_size(*sizes: str) -> str:
     return f"sum({' + '.join(sizes)}) OVER (ROWS UNBOUNDED PRECEDING)"
 
 
-def size_of(value: str, *, is_decompressed: bool = True) -> str:
-    """Return the bytes that a named value adds to an array."""
+def size_of(value: str, *, is_decompressed: bool = True, is_put_together: bool = True) -> str:
+    """Return the bytes that a named value adds to an array.
+
+    ``is_put_together`` is for an array of jsonb, in which containers count in addition.
+    """
     size = f"pg_column_size({value})" if is_decompressed else f"octet_length(({value})::text)"
+    if not is_put_together:
+        return f"COALESCE({size} + {_OVERHEAD}, 0)"
     is_container = f"jsonb_typeof({value}) IN ('object', 'array')"
     containers = f"CASE WHEN {is_container} THEN {_containers(value)} ELSE 0 END"
     return f"COALESCE({size} + {_OVERHEAD} + {containers}, 0)"

@@ -94,6 +94,7 @@ SIZE = {"$project": {"n": {"$size": "$all"}}}
         (100_000, 500, [ALL, SIZE]),
         (3_000, 10, [{"$project": {"all": {"$literal": [{}] * 1000}}},
                      {"$group": {"_id": None, "all": {"$push": "$all"}}}, SIZE]),
+        (400_000, 1, [{"$group": {"_id": None, "all": {"$addToSet": "$_id"}}}, SIZE]),
         (20_000, 500, [ALL, *[{"$addFields": {"x": 1}}] * 47, SIZE]),
         (20_000, 500, [ALL, {"$sort": {f"all.f{n}": 1 for n in range(32)}}, SIZE]),
         (20_000, 500, [ALL, {"$match": {"$or": [{f"all.{n}.x": 1} for n in range(90)]}}]),

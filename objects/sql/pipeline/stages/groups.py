@@ -43,7 +43,15 @@ class GroupSql(StageSql[Group]):
             accumulated = reading.accumulated(accumulator, source, columns)
             values.append(accumulated.value + f" AS v{index}")
             if reading.collects:
-                sizes.append(reading.size(size_of(f"d.v{index}", is_decompressed=is_decompressed)))
+                sizes.append(
+                    reading.size(
+                        size_of(
+                            f"d.v{index}",
+                            is_decompressed=is_decompressed,
+                            is_put_together=reading.puts_together,
+                        )
+                    )
+                )
             groups.append(f"{accumulated.group} AS a{index}")
             made.append((name, Sql(accumulated.document)))
         values += [Sql(f"{alias}.{key.column}") for key in rows.order]
