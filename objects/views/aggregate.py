@@ -38,7 +38,11 @@ class AggregateView(ClassView):
             ),
             query("distinct", {"type": "string"}, "The field whose values to list."),
             parameter("where"),
-            query("explain", {"type": "boolean"}, "PostgreSQL's plan in place of the results."),
+            query(
+                "explain",
+                {"type": "string"},
+                "`true`, or a verbosity of MongoDB: PostgreSQL's plan in place of the results.",
+            ),
         ),
         response=answer(
             "The documents that the pipeline returns, or the distinct values.", AggregateResults

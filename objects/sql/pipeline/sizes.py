@@ -60,14 +60,14 @@ def object_guard(value: Sql, table: ClassTable, alias: str, limit: int, kind: st
     plain = limit // _PLAIN
     least = plain // _COMPRESSION
     tests = []
-    for name in ("data", *(c.name for c in table.columns.values() if c.type == "jsonb")):
+    for name in ("data", *(c.name for c in table.stored_columns.values() if c.type == "jsonb")):
         column = f"{alias}.{name}"
         size = f"pg_column_size({column} || '{{}}'::jsonb)"
         tests.append(
             f"(pg_column_size({column}) > {least} AND {size} > {plain}"
             f" AND {size} + {_containers(column)} > {limit})"
         )
-    for column_ in table.columns.values():
+    for column_ in table.stored_columns.values():
         if column_.type == "text":
             tests.append(f"octet_length({alias}.{column_.name}) > {limit}")
     return guarded(value, " OR ".join(tests), f"pg_column_size({alias}.data)", kind)

@@ -207,8 +207,10 @@ class StoredFileView(ServiceView):
     ) -> HttpResponseBase:
         if request.method == "POST":
             # An upload: the JavaScript SDK doesn't encode a slash in a name.
-            error = InvalidFileName("Filename contains invalid characters. It has a slash.")
-            return error_response(error, request)
+            text = "Filename contains invalid characters. It has a slash."
+            refusal = error_response(InvalidFileName(text, status=405), request)
+            refusal.headers["Allow"] = "GET, HEAD"
+            return refusal
         if request.method not in ("GET", "HEAD"):
             return super().dispatch(request, *args, **kwargs)
         try:

@@ -569,7 +569,10 @@ def test_files_may_move_between_a_folder_and_a_bucket(first, empty, tmp_path):
         empty.do("restore", first.archive)
         stored = {item.key.partition("/")[2]: item.get() for item in bucket.objects.all()}
         assert {name: item["Body"].read() for name, item in stored.items()} == first.files
-        assert {item["ContentType"] for item in stored.values()} == {"image/png", "text/plain"}
+        assert {item["ContentType"] for item in stored.values()} == {
+            "image/png",
+            "text/plain; charset=utf-8",
+        }
         again = empty.do("backup", tmp_path / "again.tar").strip()
         bucket.objects.all().delete()
         done = empty.manage("backup", tmp_path / "less.tar")

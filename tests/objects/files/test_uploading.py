@@ -207,7 +207,7 @@ def test_the_error_of_a_name_with_a_slash_says_so():
         send("POST", "/files/a/b.txt", b"hello", MASTER),
         send("POST", "/files/a/b.txt", json.dumps(form).encode(), content_type="text/plain"),
     ):
-        assert answer.error == (400, 122)
+        assert answer.error == (405, 122)
         assert answer.json["error"] == "Filename contains invalid characters. It has a slash."
     assert not stored_names()
 
