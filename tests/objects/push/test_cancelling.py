@@ -167,6 +167,8 @@ class Concurrently:
 def wait_until_locks_are_awaited() -> None:
     for _ in range(3000):
         with connection.cursor() as cursor:
+            # Within a transaction the sessions are otherwise those of the first look.
+            cursor.execute("SELECT pg_stat_clear_snapshot()")
             cursor.execute(
                 "SELECT count(*) FROM pg_locks WHERE NOT granted AND pid IN"
                 " (SELECT pid FROM pg_stat_activity WHERE datname = current_database())"
