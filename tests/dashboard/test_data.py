@@ -23,6 +23,19 @@ def _rows(served, name: str) -> list[dict[str, Any]]:
     return list(served.do("GET", f"/classes/{name}?order=createdAt")["results"])
 
 
+def _open_cell(dashboard, served, kind: str, value: Any = None, **options: Any) -> None:
+    """Open a new class with one row, whose field ``value`` has this type and value."""
+    _new_class(served, "Cell", value={"type": kind, **options})
+    served.do("POST", "/classes/Cell", {} if value is None else {"value": value})
+    dashboard.open("browser/Cell")
+
+
+def _cell(served) -> Any:
+    """The value of that row."""
+    (row,) = _rows(served, "Cell")
+    return row.get("value")
+
+
 def test_a_class_is_created_and_deleted(dashboard, served):
     dashboard.open("browser/_User")
     dashboard.click("Create a class")
@@ -78,38 +91,30 @@ def test_a_row_is_added_and_deleted(dashboard, served):
     ],
 )
 def test_a_cell_is_edited(dashboard, served, kind, typed, stored):
-    _new_class(served, "Cell", value={"type": kind})
-    served.do("POST", "/classes/Cell", {})
-    dashboard.open("browser/Cell")
+    _open_cell(dashboard, served, kind)
     key = "Control+Enter" if kind in ("Object", "Array") else "Enter"
     dashboard.edit("(undefined)", to=typed, key=key)
-    assert [row.get("value") for row in _rows(served, "Cell")] == [stored]
+    assert _cell(served) == stored
 
 
 def test_a_boolean_is_edited(dashboard, served):
-    _new_class(served, "Cell", value={"type": "Boolean"})
-    served.do("POST", "/classes/Cell", {"value": True})
-    dashboard.open("browser/Cell")
+    _open_cell(dashboard, served, "Boolean", True)
     dashboard.text("True").dblclick()
     dashboard.click("False")
     dashboard.page.keyboard.press("Enter")
     dashboard.settle()
-    assert [row["value"] for row in _rows(served, "Cell")] == [False]
+    assert _cell(served) is False
 
 
 def test_a_date_is_edited(dashboard, served):
-    _new_class(served, "Cell", value={"type": "Date"})
-    served.do("POST", "/classes/Cell", {})
-    dashboard.open("browser/Cell")
+    _open_cell(dashboard, served, "Date")
     dashboard.edit("(undefined)", to="2026-01-02T03:04:05.000Z")
     date = {"__type": "Date", "iso": "2026-01-02T03:04:05.000Z"}
-    assert [row["value"] for row in _rows(served, "Cell")] == [date]
+    assert _cell(served) == date
 
 
 def test_a_geo_point_is_edited(dashboard, served):
-    _new_class(served, "Cell", value={"type": "GeoPoint"})
-    served.do("POST", "/classes/Cell", {})
-    dashboard.open("browser/Cell")
+    _open_cell(dashboard, served, "GeoPoint")
     dashboard.text("(undefined)").dblclick()
     dashboard.page.keyboard.type("12.5")
     dashboard.page.keyboard.press("Tab")
@@ -117,31 +122,26 @@ def test_a_geo_point_is_edited(dashboard, served):
     dashboard.page.keyboard.press("Enter")
     dashboard.settle()
     point = {"__type": "GeoPoint", "latitude": 12.5, "longitude": 13.5}
-    assert [row["value"] for row in _rows(served, "Cell")] == [point]
+    assert _cell(served) == point
 
 
 def test_a_pointer_is_edited(dashboard, served):
     _new_class(served, "Game", title={"type": "String"})
     game = served.do("POST", "/classes/Game", {"title": "chess"})["objectId"]
-    _new_class(served, "Cell", value={"type": "Pointer", "targetClass": "Game"})
-    served.do("POST", "/classes/Cell", {})
-    dashboard.open("browser/Cell")
+    _open_cell(dashboard, served, "Pointer", targetClass="Game")
     dashboard.edit("(undefined)", to=game)
     pointer = {"__type": "Pointer", "className": "Game", "objectId": game}
-    assert [row["value"] for row in _rows(served, "Cell")] == [pointer]
+    assert _cell(served) == pointer
 
 
 def test_a_file_is_uploaded(dashboard, served):
-    _new_class(served, "Cell", value={"type": "File"})
-    served.do("POST", "/classes/Cell", {})
-    dashboard.open("browser/Cell")
+    _open_cell(dashboard, served, "File")
     dashboard.text("(undefined)").dblclick()
     content = {"name": "notes.txt", "mimeType": "text/plain", "buffer": b"hello"}
     dashboard.page.locator("input[type=file]").set_input_files(content)
     dashboard.settle()
     dashboard.shows("notes.txt")
-    (file,) = [row["value"] for row in _rows(served, "Cell")]
-    assert urllib.request.urlopen(file["url"]).read() == b"hello"
+    assert urllib.request.urlopen(_cell(served)["url"]).read() == b"hello"
 
 
 def test_rows_are_sorted_and_filtered(dashboard, served):

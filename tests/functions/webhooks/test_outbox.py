@@ -17,6 +17,7 @@ from functions.webhooks.models import Delivery, Hook
 from tests.functions.webhooks.receiver import Receiver
 from tests.people import log_in, sign_up
 from tests.rest import MASTER, Api
+from tests.stored_times import move_back
 from tests.threads import at_once
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -42,15 +43,12 @@ def deliver_all() -> None:
 
 def pass_time(seconds: float) -> None:
     """Let this much time have passed for all deliveries and webhooks."""
-    with connection.cursor() as cursor:
-        for table, column in (
-            ("functions_delivery", "due_at"),
-            ("functions_delivery", "ended_at"),
-            ("functions_hook", "rests_until"),
-        ):
-            cursor.execute(
-                f"UPDATE {table} SET {column} = {column} - make_interval(secs => %s)", [seconds]
-            )
+    move_back(
+        seconds,
+        ("functions_delivery", "due_at"),
+        ("functions_delivery", "ended_at"),
+        ("functions_hook", "rests_until"),
+    )
 
 
 def test_small_saves_of_a_user_with_a_large_account_store_little(receiver: Receiver) -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db import connection
-
 from objects.push import delivery, expansion, statuses
 from objects.push.models import Push, PushTarget
 from tests.rest import MASTER, Api
+from tests.stored_times import move_back
 
 api = Api(MASTER)
 
@@ -71,13 +70,10 @@ def targets(push_id: str) -> list[PushTarget]:
 
 def pass_time(seconds: float) -> None:
     """Let this much time have passed for all pushes and targets."""
-    with connection.cursor() as cursor:
-        for table, column in (
-            (Push._meta.db_table, "due_at"),
-            (Push._meta.db_table, "started_at"),
-            (Push._meta.db_table, "ended_at"),
-            (PushTarget._meta.db_table, "due_at"),
-        ):
-            cursor.execute(
-                f"UPDATE {table} SET {column} = {column} - make_interval(secs => %s)", [seconds]
-            )
+    move_back(
+        seconds,
+        (Push._meta.db_table, "due_at"),
+        (Push._meta.db_table, "started_at"),
+        (Push._meta.db_table, "ended_at"),
+        (PushTarget._meta.db_table, "due_at"),
+    )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import pytest
-from django.db import connection, connections, transaction
+from django.db import transaction
 
 from backend.kernel.principal import MASTER
 from objects import doctor, service
@@ -27,6 +28,7 @@ from tests.objects.push.pushing import (
     work,
 )
 from tests.objects.push.recorder import Recorder
+from tests.threads import at_once, wait_until_somebody_waits_for_us
 
 pytestmark = pytest.mark.django_db
 
@@ -111,15 +113,23 @@ def test_a_worker_that_is_sending_finishes_its_chunk_alone(recorder: Recorder) -
     assert not PushTarget.objects.filter(state="pending").exists()
 
 
-@pytest.mark.django_db(transaction=True)
-def test_a_push_that_is_cancelled_while_its_status_is_published_ends(recorder: Recorder) -> None:
+@contextmanager
+def status_while_it_is_published() -> Iterator[str]:
+    """A push whose status this transaction has locked, while another one waits to write it."""
     install(1)
     push_id = push()
     expansion.expand(push_id)
-    with Concurrently(lambda: statuses.publish(push_id)) as publishing, transaction.atomic():
+    with ThreadPoolExecutor(1) as pool, transaction.atomic():
         service.update(MASTER, PUSH_STATUS, ObjectId(push_id), {"title": "locked"})
-        publishing.start()
-        wait_until_locks_are_awaited()
+        publishing = pool.submit(at_once, [lambda: statuses.publish(push_id)])
+        wait_until_somebody_waits_for_us()
+        yield push_id
+    publishing.result()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_push_that_is_cancelled_while_its_status_is_published_ends(recorder: Recorder) -> None:
+    with status_while_it_is_published() as push_id:
         service.delete(MASTER, PUSH_STATUS, ObjectId(push_id))
     row = Push.objects.get(pk=push_id)
     assert (row.state, row.is_published) == ("ended", True)
@@ -128,52 +138,8 @@ def test_a_push_that_is_cancelled_while_its_status_is_published_ends(recorder: R
 
 @pytest.mark.django_db(transaction=True)
 def test_a_status_is_not_overwritten_with_older_numbers(recorder: Recorder) -> None:
-    install(1)
-    push_id = push()
-    expansion.expand(push_id)
-    with Concurrently(lambda: statuses.publish(push_id)) as publishing, transaction.atomic():
-        service.update(MASTER, PUSH_STATUS, ObjectId(push_id), {"title": "locked"})
-        publishing.start()
-        wait_until_locks_are_awaited()
+    with status_while_it_is_published() as push_id:
         Push.objects.filter(pk=push_id).update(sent=5)
     assert not Push.objects.get(pk=push_id).is_published
     statuses.publish(push_id)
     assert status(push_id)["numSent"] == 5
-
-
-class Concurrently:
-    """A thread with a connection to the database of its own; it has ended after the block."""
-
-    def __init__(self, action: Callable[[], None]) -> None:
-        self._thread = threading.Thread(target=self._run, args=(action,), daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def __enter__(self) -> Concurrently:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._thread.join(60)
-        assert not self._thread.is_alive()
-
-    def _run(self, action: Callable[[], None]) -> None:
-        try:
-            action()
-        finally:
-            connections.close_all()
-
-
-def wait_until_locks_are_awaited() -> None:
-    for _ in range(3000):
-        with connection.cursor() as cursor:
-            # Within a transaction the sessions are otherwise those of the first look.
-            cursor.execute("SELECT pg_stat_clear_snapshot()")
-            cursor.execute(
-                "SELECT count(*) FROM pg_locks WHERE NOT granted AND pid IN"
-                " (SELECT pid FROM pg_stat_activity WHERE datname = current_database())"
-            )
-            if cursor.fetchone() != (0,):
-                return
-            cursor.execute("SELECT pg_sleep(0.01)")
-    raise AssertionError("No other transaction waits for a lock.")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from django.db import connection
 
 from backend.kernel.errors import IncorrectType, ServiceError
 from functions import FindRequest, before_find
@@ -17,6 +16,7 @@ from objects.push.statuses import StatusRules
 from objects.rules import Change, set_rules
 from tests.objects.push.pushing import cancel, install, push, status, sweep, work
 from tests.objects.push.recorder import Recorder
+from tests.stored_times import move_back
 
 pytestmark = pytest.mark.django_db
 
@@ -43,10 +43,7 @@ def refusals() -> Iterator[Refusals]:
 
 
 def pass_pause(seconds: float) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "UPDATE objects_push SET publish_at = publish_at - make_interval(secs => %s)", [seconds]
-        )
+    move_back(seconds, (Push._meta.db_table, "publish_at"))
 
 
 def test_a_status_that_cannot_be_written_is_attempted_less_and_less(
