@@ -5,13 +5,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from email.utils import parsedate_to_datetime
 from functools import cache
+from time import time
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
 from django.conf import settings
 
 PATIENCE: Final = 2.0  # seconds to wait for other threads
+_MAX_DIGITS: Final = 9  # of the seconds in a Retry-After
 
 
 class Unreachable(Exception):
@@ -31,6 +34,20 @@ def parts_of(url: str) -> SplitResult | None:
     if not host or parts.username is not None or parts.fragment or not url.isprintable():
         return None
     return parts
+
+
+def retry_after(text: str | None) -> float | None:
+    """Return the seconds that a ``Retry-After`` asks for, as a number or as a time.
+
+    None without the header, and for one that means neither.
+    """
+    text = (text or "").strip()
+    if text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS:
+        return float(text)
+    try:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - time())
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
 
 
 @contextmanager

@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
-from email.message import Message
-from email.utils import parsedate_to_datetime
 from http.client import HTTPException
 from pathlib import Path
 from typing import Final, Protocol
@@ -22,6 +20,7 @@ from urllib.parse import quote
 
 from backend.kernel.errors import FileTooLarge, ServiceError
 from backend.kernel.json_types import Json
+from backend.kernel.outgoing import retry_after
 from backend.operations.parse_import.problems import Report, sentence
 from backend.settings.conf import service_settings
 from objects.file_urls import is_stored_name
@@ -90,21 +89,12 @@ class Address:
         except HTTPError as error:
             reason = f"status {error.code}"
             if error.code in _TEMPORARY or error.code >= 500:
-                raise PlaceUnavailable(reason, _retry_after(error.headers)) from None
+                raise PlaceUnavailable(
+                    reason, retry_after(error.headers.get("Retry-After"))
+                ) from None
             raise FileMissing(reason) from None
         except (OSError, HTTPException) as error:
             raise PlaceUnavailable(f"{type(error).__name__}: {error}") from None
-
-
-def _retry_after(headers: Message) -> float | None:
-    """Return the seconds in ``Retry-After``, a number or a time, or None."""
-    text = str(headers.get("Retry-After", "")).strip()
-    if text.isascii() and text.isdecimal() and len(text) <= 9:
-        return float(text)
-    try:
-        return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return None
 
 
 class Directory:

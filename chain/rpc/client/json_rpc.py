@@ -9,16 +9,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from itertools import chain as chained
-from time import monotonic, sleep, time
+from time import monotonic, sleep
 from typing import Any, Final
 
 import msgspec
 import urllib3
 from urllib3.exceptions import HTTPError, ReadTimeoutError
 
+from backend.kernel.outgoing import retry_after
 from chain.core.failures import NodeFailure, RangeTooLarge, Refused, SlowDown, TryAgain
 from chain.rpc.client.budget import Budget
 from chain.rpc.client.connections import connections, was_reopened
@@ -326,15 +326,10 @@ def _decoder(type_: Any) -> msgspec.json.Decoder[Any]:
 
 
 def _seconds(text: str | None) -> float | None:
-    """The pause of a ``Retry-After``: seconds, or a date."""
-    if text is None:
-        return None
-    if text.strip().isdecimal():
+    """The pause of a ``Retry-After``, however long: it has an upper limit in ``health``."""
+    if text is not None and text.strip().isdecimal():
         return float(text)
-    try:
-        return max(0.0, parsedate_to_datetime(text).timestamp() - time())
-    except (ValueError, TypeError, OverflowError):
-        return None
+    return retry_after(text)
 
 
 __all__ = ["Call", "Endpoint", "Refused"]

@@ -12,13 +12,12 @@ import ssl
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from functools import lru_cache
-from time import time
 from typing import Any, ClassVar, Final
 
 import msgspec
 
+from backend.kernel.outgoing import retry_after
 from backend.logs.setup import get_logger
 from backend.settings.conf import service_settings
 from objects.push.adapters.base import (
@@ -66,13 +65,7 @@ class Response:
     @property
     def retry_after(self) -> float | None:
         """Seconds until the next request, as the service asks for; None if it doesn't."""
-        text = self.headers.get("retry-after", "")
-        if text.isdecimal() and len(text) <= 9:
-            return float(text)
-        try:
-            return max(0.0, parsedate_to_datetime(text).timestamp() - time())
-        except (ValueError, TypeError, IndexError, OverflowError):
-            return None
+        return retry_after(self.headers.get("retry-after"))
 
 
 class Http2Client:
