@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
 
-from backend.kernel.errors import InvalidClassName, ServiceError
+from backend.kernel.errors import InvalidClassName
 from backend.kernel.json_types import Json, Wire
 from backend.kernel.principal import MASTER
 from backend.operations.parse_import.formats.definitions import AUDIENCES, ClassDefinition
-from backend.operations.parse_import.problems import Report, sentence
+from backend.operations.parse_import.problems import Report, is_accepted
 from objects.core.names import ClassName, check_class_name
 from objects.core.schema.definition import SYSTEM_FIELDS
 from objects.service import classes
-from objects.service.bulk import NOT_ABOUT_THE_OBJECT
 
 PEOPLE: Final = ("_User", "_Role", "_Session", "_Installation")
 """Classes of people in the order in which they are imported: sessions belong to users."""
@@ -43,26 +44,26 @@ def define(definition: ClassDefinition, report: Report) -> ClassName | None:
     Permissions that this service doesn't accept are reported, and the class is closed to clients.
     Raises the errors in ``NOT_ABOUT_THE_OBJECT``.
     """
-    try:
-        class_name = check_class_name(definition.name)
-        current = _current(class_name)
-        fields: dict[str, Json] = {
-            name: field.wire()
-            for name, field in definition.fields.items()
-            if name not in (SYSTEM_FIELDS.get(class_name, {}) if current is None else current)
-        }
-        if current is None:
-            classes.create(MASTER, class_name, {"className": class_name, "fields": fields})
-        elif fields:
-            classes.change(MASTER, class_name, {"className": class_name, "fields": fields})
-    except NOT_ABOUT_THE_OBJECT:
-        raise
-    except ServiceError as error:
-        report(definition.name, str(error))
+    if not is_accepted(partial(_create_or_extend, definition), report, definition.name):
         return None
+    class_name = check_class_name(definition.name)
     if definition.permissions is not None:
-        _set_permissions(class_name, definition, report)
+        _set_permissions(class_name, definition.permissions, report)
     return class_name
+
+
+def _create_or_extend(definition: ClassDefinition) -> None:
+    class_name = check_class_name(definition.name)
+    current = _current(class_name)
+    fields: dict[str, Json] = {
+        name: field.wire()
+        for name, field in definition.fields.items()
+        if name not in (SYSTEM_FIELDS.get(class_name, {}) if current is None else current)
+    }
+    if current is None:
+        classes.create(MASTER, class_name, {"className": class_name, "fields": fields})
+    elif fields:
+        classes.change(MASTER, class_name, {"className": class_name, "fields": fields})
 
 
 def _current(class_name: ClassName) -> Wire | None:
@@ -74,17 +75,13 @@ def _current(class_name: ClassName) -> Wire | None:
     return fields
 
 
-def _set_permissions(class_name: ClassName, definition: ClassDefinition, report: Report) -> None:
+def _set_permissions(class_name: ClassName, permissions: Mapping[str, Any], report: Report) -> None:
     def change(permissions: Wire) -> None:
         body: Wire = {"className": class_name, "classLevelPermissions": permissions}
         classes.change(MASTER, class_name, body)
 
-    try:
-        change(dict(definition.permissions or {}))
-    except NOT_ABOUT_THE_OBJECT:
-        raise
-    except ServiceError as error:
-        report(f"{class_name}, permissions", f"{sentence(error)} The class is closed to clients.")
+    place, consequence = f"{class_name}, permissions", "The class is closed to clients."
+    if not is_accepted(partial(change, dict(permissions)), report, place, consequence):
         change(_CLOSED)
 
 
@@ -99,13 +96,7 @@ def build_indexes(class_name: ClassName, definition: ClassDefinition, report: Re
     for name, fields in definition.indexes.items():
         if name in existing:
             continue
-        try:
-            body: Wire = {"className": class_name, "indexes": {name: fields}}
-            classes.change(MASTER, class_name, body)
-        except NOT_ABOUT_THE_OBJECT:
-            raise
-        except ServiceError as error:
-            report(f"{class_name}, index {name}", str(error))
-        else:
-            built += 1
+        body: Wire = {"className": class_name, "indexes": {name: fields}}
+        change = partial(classes.change, MASTER, class_name, body)
+        built += is_accepted(change, report, f"{class_name}, index {name}")
     return built

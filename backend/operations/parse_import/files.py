@@ -165,16 +165,16 @@ def store(
 
 def count_missing(names: Iterable[str]) -> int:
     """Return how many of these files aren't stored."""
-    return len(_missing(names))
+    return len(_missing(names, report=lambda place, reason: None))
 
 
-def _missing(names: Iterable[str], report: Report | None = None) -> list[str]:
-    unique = [*dict.fromkeys(names)]
-    valid = [name for name in unique if is_stored_name(name)]
-    if report is not None and len(valid) < len(unique):
-        for name in unique:
-            if not is_stored_name(name):
-                report(f"file {name}", "a name that no file can have here")
+def _missing(names: Iterable[str], report: Report) -> list[str]:
+    valid = []
+    for name in dict.fromkeys(names):
+        if is_stored_name(name):
+            valid.append(name)
+        else:
+            report(f"file {name}", "a name that no file can have here")
     existing = records.existing(valid) if valid else set()
     return [name for name in valid if name not in existing]
 

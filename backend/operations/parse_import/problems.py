@@ -9,6 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeAlias
 
+from backend.kernel.errors import ServiceError
+from objects.service.bulk import NOT_ABOUT_THE_OBJECT
+
 
 class ImportFailed(Exception):
     """The import can't go on. The text says why."""
@@ -16,6 +19,24 @@ class ImportFailed(Exception):
 
 Report: TypeAlias = Callable[[str, str], None]
 """Called with the place (``Note/AbC123``) and the reason of what can't be imported."""
+
+
+def is_accepted(
+    action: Callable[[], object], report: Report, place: str, consequence: str = ""
+) -> bool:
+    """Carry out an action, and report the error by which the service refuses it.
+
+    ``consequence`` is a sentence that follows the error. Raises the errors in
+    ``NOT_ABOUT_THE_OBJECT``.
+    """
+    try:
+        action()
+    except NOT_ABOUT_THE_OBJECT:
+        raise
+    except ServiceError as error:
+        report(place, f"{sentence(error)} {consequence}" if consequence else str(error))
+        return False
+    return True
 
 
 @contextmanager

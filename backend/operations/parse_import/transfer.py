@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +14,12 @@ from backend.kernel.principal import MASTER
 from backend.operations.parse_import import class_definitions, files, job_schedules
 from backend.operations.parse_import.files import FileSource
 from backend.operations.parse_import.formats.definitions import SCHEDULES, ClassDefinition
-from backend.operations.parse_import.problems import ImportFailed, Report, sentence
+from backend.operations.parse_import.problems import (
+    ImportFailed,
+    Report,
+    is_accepted,
+    sentence,
+)
 from backend.operations.parse_import.progress import Progress, Step
 from backend.operations.parse_import.sources.base import Batch, Source, SourceFailed
 from functions.webhooks import service as webhooks
@@ -107,12 +113,17 @@ class Transfer:
             outcome = transfers.store(class_name, batch.objects)
             for object_id, error in outcome.refused.items():
                 self.report(f"{class_name}/{object_id}", str(error))
-            for unreadable in batch.unreadable:
-                self.report(f"{class_name}/{unreadable.name}", unreadable.reason)
-            step.position = batch.position
-            step.read += len(batch.objects) + len(batch.unreadable)
-            step.refused += len(outcome.refused) + len(batch.unreadable)
-            self._advance(definition.name, step)
+            self._finish_batch(definition, batch, len(outcome.refused), definition.name, step)
+
+    def _finish_batch(
+        self, definition: ClassDefinition, batch: Batch, refused: int, name: str, step: Step
+    ) -> None:
+        for unreadable in batch.unreadable:
+            self.report(f"{definition.name}/{unreadable.name}", unreadable.reason)
+        step.position = batch.position
+        step.read += len(batch.objects) + len(batch.unreadable)
+        step.refused += refused + len(batch.unreadable)
+        self._advance(name, step)
 
     def _files_left(self, definition: ClassDefinition, objects_step: Step) -> None:
         """Fetch the files that earlier runs left."""
@@ -150,12 +161,7 @@ class Transfer:
                 return
             for batch in self.source.objects(definition, step.position):
                 refused = job_schedules.store(batch.objects, self.report)
-                for unreadable in batch.unreadable:
-                    self.report(f"{definition.name}/{unreadable.name}", unreadable.reason)
-                step.position = batch.position
-                step.read += len(batch.objects) + len(batch.unreadable)
-                step.refused += refused + len(batch.unreadable)
-                self._advance(JOB_SCHEDULES, step)
+                self._finish_batch(definition, batch, refused, JOB_SCHEDULES, step)
 
     def _settings(self) -> None:
         with self._step("config and webhooks") as step:
@@ -173,13 +179,8 @@ class Transfer:
                 self.report(unreadable.name, unreadable.reason)
             if settings.config.get("params"):
                 step.read += 1
-                try:
-                    app_config.save(MASTER, settings.config)
-                except NOT_ABOUT_THE_OBJECT:
-                    raise
-                except ServiceError as error:
-                    step.refused += 1
-                    self.report("config", str(error))
+                save = partial(app_config.save, MASTER, settings.config)
+                step.refused += not is_accepted(save, self.report, "config")
             for hook in settings.hooks:
                 step.read += 1
                 try:

@@ -119,10 +119,11 @@ def _compare_object(
     if record is None:
         _missing(comparison, obj.object_id, "missing")
         return
-    present = digest(_of_record(record))
+    stored = _of_record(record)
+    present = digest(stored)
     comparison.checksum_here += int.from_bytes(present, "big")
     if present != expected:
-        _differs(comparison, obj.object_id, there=obj.updated_at, here=_updated_at(record))
+        _differs(comparison, obj.object_id, there=obj.updated_at, here=stored.updated_at)
 
 
 def _differs(comparison: Comparison, object_id: str, *, there: str, here: str) -> None:
@@ -135,10 +136,6 @@ def _differs(comparison: Comparison, object_id: str, *, there: str, here: str) -
     else:
         comparison.different += 1
         _example(comparison, object_id, f"different, both updated at {here}")
-
-
-def _updated_at(record: Record) -> str:
-    return str(record.object()["updatedAt"])
 
 
 def _compare_members(

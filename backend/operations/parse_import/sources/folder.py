@@ -8,7 +8,8 @@ or ``{"results": […]}`` (Parse's own export). What wrote an object shows in it
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -42,7 +43,8 @@ from backend.operations.parse_import.sources.base import (
 from objects.core import values
 from objects.rules import TransferredObject
 
-_WITHOUT_OBJECTS: Final = frozenset({"_SCHEMA", "_GlobalConfig", "_Hooks"})
+_SCHEMA: Final = "_SCHEMA"
+_WITHOUT_OBJECTS: Final = frozenset({_SCHEMA, "_GlobalConfig", "_Hooks"})
 _IDS: Final = frozenset({"_id", "objectId", "className"})
 _FROM_ONE_LINE: Final = 64 * 1024 * 1024
 """Bytes that one line may have: one object, or a whole file of the array form."""
@@ -68,16 +70,16 @@ class Folder:
     # -- Source -----------------------------------------------------------------------------------
 
     def classes(self) -> list[ClassDefinition]:
-        classes = {row.name: row for row in map(_definition, self._rows("_SCHEMA"))}
-        for name in self._undeclared(classes):
-            if self._is_class(name):
-                classes[name] = UNDECLARED.get(name) or self._inferred(name)
-        return list(classes.values())
+        undeclared = [
+            UNDECLARED.get(name) or self._inferred(name)
+            for name in self._undeclared()
+            if self._is_class(name)
+        ]
+        return [*self._declared.values(), *undeclared]
 
     def foreign(self) -> list[str]:
         """Return the names of collections that aren't classes: GridFS's, or another program's."""
-        declared = {_definition(row).name for row in self._rows("_SCHEMA")}
-        return [name for name in self._undeclared(declared) if not self._is_class(name)]
+        return [name for name in self._undeclared() if not self._is_class(name)]
 
     def count(self, definition: ClassDefinition) -> int:
         return sum(1 for _ in self._rows(definition.name))
@@ -120,12 +122,17 @@ class Folder:
 
     # -- Files ------------------------------------------------------------------------------------
 
-    def _undeclared(self, declared: Container[str]) -> list[str]:
+    @cached_property
+    def _declared(self) -> dict[str, ClassDefinition]:
+        """The classes in ``_SCHEMA``, by name."""
+        return {definition.name: definition for definition in map(_definition, self._rows(_SCHEMA))}
+
+    def _undeclared(self) -> list[str]:
         """Return the names of the files of objects that ``_SCHEMA`` doesn't have."""
         return [
             name
             for name in self._files
-            if name not in declared and name not in _WITHOUT_OBJECTS and ":" not in name
+            if name not in self._declared and name not in _WITHOUT_OBJECTS and ":" not in name
         ]
 
     def _is_class(self, name: str) -> bool:
@@ -136,7 +143,7 @@ class Folder:
         exported.
         """
         row = next(self._rows(name), None)
-        if "_SCHEMA" in self._files:
+        if _SCHEMA in self._files:
             return name.startswith("_") or (row is not None and "objectId" in row)
         if row is not None and "_id" in row:
             raise SourceFailed(f"{name}.json: export the collection _SCHEMA as well")
