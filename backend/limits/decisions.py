@@ -197,7 +197,9 @@ def _approximate_claims(request: Request) -> list[ApproximateClaim]:
         is_master = principal.is_master
     claims = []
     for rule in rules:
-        if not rule.approximate or not _is_meant(rule, request):
+        if not rule.approximate:
+            continue
+        if rule.by_auth_data is not None and not _is_meant(rule, request):
             continue
         if is_master and not rule.include_master:
             continue

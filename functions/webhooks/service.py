@@ -74,9 +74,9 @@ def create(principal: Principal, body: JsonObject) -> JsonObject:
     _check_may_write(principal, "create")
     if body.get("functionName"):
         name = checked_function(body["functionName"])
-        conflict = HookExists(f"function name: {name} already exists")
         if name in registry.functions:
-            raise HookExists(f"{conflict.message}, as a Python function")
+            raise HookExists(f"function name: {name} already exists, as a Python function")
+        conflict = HookExists(f"function name: {name} already exists")
         hook = Hook(function_name=name)
     elif body.get("className") and body.get("triggerName"):
         class_name, trigger_name = checked_trigger(body["className"], body["triggerName"])

@@ -150,9 +150,11 @@ class _Page:
 def _next_page(push: Push, request: PushRequest) -> _Page:
     """Change the badges of the next installations and return their targets, which aren't stored."""
     page = _find_installations(push, request)
+    locales, expires_at = locales_of(request.data), _expires_at(push, request)
     targets = []
     for row in page.objects:
-        target = _target_of(row, push, request)
+        target = _target_of(row, push, locales)
+        target.expires_at = expires_at
         if target.device_token:
             if request.badge is not None:
                 target.badge = _change_badge(row, request.badge)
@@ -188,7 +190,7 @@ def _find_installations(push: Push, request: PushRequest) -> service.Page:
     return replace(page, objects=[row for row in page.objects if row["objectId"] not in known_ids])
 
 
-def _target_of(row: Wire, push: Push, request: PushRequest) -> PushTarget:
+def _target_of(row: Wire, push: Push, locales: tuple[str, ...]) -> PushTarget:
     return PushTarget(
         push=push,
         installation=str(row["objectId"]),
@@ -196,9 +198,8 @@ def _target_of(row: Wire, push: Push, request: PushRequest) -> PushTarget:
         device_type=_text(row, "deviceType"),
         push_type=setup.type_of(_text(row, "pushType"), _text(row, "deviceType")),
         app_identifier=_text(row, "appIdentifier"),
-        locale=locale_of(locales_of(request.data), row.get("localeIdentifier")),
+        locale=locale_of(locales, row.get("localeIdentifier")),
         utc_offset=push.wave,
-        expires_at=_expires_at(push, request),
         due_at=Now(),
     )
 

@@ -116,3 +116,11 @@ class Operator:
     def weight(cls, operands: int) -> int:
         """Return how many times the size of its value PostgreSQL takes to compute it."""
         return 1
+
+
+class PartOperator(Operator):
+    """An operator whose value is no larger than its first operand."""
+
+    @classmethod
+    def bound(cls, operands: Sequence[Bound]) -> Bound:
+        return operands[0]

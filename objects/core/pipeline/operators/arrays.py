@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from objects.core.pipeline.bounds import Bound, total
-from objects.core.pipeline.expressions import MANY, Operator
+from objects.core.pipeline.expressions import MANY, Operator, PartOperator
 
 
 class Size(Operator):
@@ -18,23 +18,15 @@ class IsArray(Operator):
     summary = "whether the operand is an array"
 
 
-class ElementAt(Operator):
+class ElementAt(PartOperator):
     names = ("$arrayElemAt",)
     operands = (2, 2)
     summary = "an element of an array: array, position from 0, negative from the end"
 
-    @classmethod
-    def bound(cls, operands: Sequence[Bound]) -> Bound:
-        return operands[0]
 
-
-class End(Operator):
+class End(PartOperator):
     names = ("$first", "$last")
     summary = "the first element of an array; the last one"
-
-    @classmethod
-    def bound(cls, operands: Sequence[Bound]) -> Bound:
-        return operands[0]
 
 
 class ConcatArrays(Operator):

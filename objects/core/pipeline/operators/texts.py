@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from objects.core.pipeline.bounds import Bound, total
-from objects.core.pipeline.expressions import MANY, Operator
+from objects.core.pipeline.expressions import MANY, Operator, PartOperator
 
 
 class Concat(Operator):
@@ -23,31 +23,21 @@ class Concat(Operator):
         return 3 + operands.bit_length()
 
 
-class Case(Operator):
+class _PartOfText(PartOperator):
+    @classmethod
+    def weight(cls, operands: int) -> int:
+        return 4
+
+
+class Case(_PartOfText):
     names = ("$toLower", "$toUpper")
     summary = "the text with A to Z in lower or upper case"
 
-    @classmethod
-    def bound(cls, operands: Sequence[Bound]) -> Bound:
-        return operands[0]
 
-    @classmethod
-    def weight(cls, operands: int) -> int:
-        return 4
-
-
-class Substring(Operator):
+class Substring(_PartOfText):
     names = ("$substr", "$substrCP")
     operands = (3, 3)
     summary = "a part of a text: text, first position from 0, length; counted in characters"
-
-    @classmethod
-    def bound(cls, operands: Sequence[Bound]) -> Bound:
-        return operands[0]
-
-    @classmethod
-    def weight(cls, operands: int) -> int:
-        return 4
 
 
 class TextLength(Operator):
