@@ -11,7 +11,8 @@ values and ``ServiceError``; they never see SQL and need no permission checks of
 from __future__ import annotations
 
 from objects.service.conditional_writes import update_unchanged
-from objects.service.reads import Found, Page, aggregate, count, find, find_page, get
+from objects.service.pages import Page, find_page
+from objects.service.reads import Found, aggregate, count, find, get
 from objects.service.writes import Created, Updated, create, create_many, delete, update
 
 __all__ = [

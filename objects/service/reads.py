@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -18,17 +17,8 @@ from objects import triggers
 from objects.access.policy import check_class, check_missing_class, read_action, readable
 from objects.access.protection import check_question, hidden_fields, hides_by_object
 from objects.access.scope import Scope
-from objects.core.names import (
-    CREATED_AT,
-    OBJECT_ID,
-    ClassName,
-    FieldName,
-    ObjectId,
-    is_object_id,
-)
+from objects.core.names import CREATED_AT, ClassName, ObjectId, is_object_id
 from objects.core.pipeline.parser import Aggregation
-from objects.core.query.parser import parse_where
-from objects.core.query.predicate import predicate
 from objects.core.query.tree import (
     Everything,
     Exists,
@@ -42,7 +32,6 @@ from objects.definitions import registry
 from objects.rules import rules_of
 from objects.service.stale_definitions import with_current_classes
 from objects.sql.pipeline.statement import compile_aggregation
-from objects.sql.rows import Selection
 from objects.sql.tables import ClassTable
 from objects.storage import reads
 from objects.storage.includes import expand, visible
@@ -93,7 +82,7 @@ def find(
 
 
 def _find(principal: Principal, class_name: ClassName, options: FindOptions, also: Query) -> Found:
-    table = _table_for_reading(principal, class_name)
+    table = table_for_reading(principal, class_name)
     if table is None:
         return _find_nothing(principal, class_name, options)
     redirected = None
@@ -106,7 +95,7 @@ def _find(principal: Principal, class_name: ClassName, options: FindOptions, als
             check_question(principal, table, Exists((options.redirect_key,), True))
             redirected = target.target_class
             scope = Scope(principal, table)
-            table = _table_for_reading(principal, redirected)
+            table = table_for_reading(principal, redirected)
             if table is None:
                 return Found([], 0 if options.count else None, redirected)
     check_question(principal, table, options.where, options.order)
@@ -122,7 +111,7 @@ def _find(principal: Principal, class_name: ClassName, options: FindOptions, als
     options, preset = triggers.before_find(principal, table.class_name, options)
     if preset is not None:
         count = len(preset) if options.count else None
-        return Found(_after_find(principal, table, preset, options), count, redirected)
+        return Found(run_after_find(principal, table, preset, options), count, redirected)
     count = None
     if options.count:
         count = _count(principal, table, all_of(options.where, also), scope)
@@ -145,8 +134,8 @@ def _find(principal: Principal, class_name: ClassName, options: FindOptions, als
         with_score=options.score,
         memory=memory,
     )
-    shaped = _shaped(principal, table, records, options, memory)
-    results = _after_find(principal, table, shaped, options)
+    shaped = shape(principal, table, records, options, memory)
+    results = run_after_find(principal, table, shaped, options)
     return Found(results, count, redirected)
 
 
@@ -200,7 +189,7 @@ def _find_nothing(principal: Principal, class_name: ClassName, options: FindOpti
     return Found(results, len(results) if options.count else None)
 
 
-def _after_find(
+def run_after_find(
     principal: Principal,
     table: ClassTable,
     results: list[Record] | list[Wire],
@@ -208,107 +197,14 @@ def _after_find(
     *,
     is_get: bool = False,
 ) -> list[Record] | list[Wire]:
+    """Return what handlers after a find make of the results."""
     if not triggers.has(table.class_name, "after_find"):
         return results
     objects = [wire_object(item) for item in results]
     return triggers.after_find(principal, table.class_name, objects, options, is_get=is_get)
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    """Some of the objects that a query finds, by id. ``last_id`` is where the next page begins
-    after, or None if there is none."""
-
-    objects: list[Wire]
-    last_id: str | None
-
-
-def find_page(
-    principal: Principal,
-    class_name: ClassName,
-    options: FindOptions,
-    *,
-    after: str,
-    largest_field: int,
-    also: Query = _NOTHING_ELSE,
-) -> Page:
-    """Return the objects with the next ``limit`` ids after ``after``; ``also`` is as for ``find``.
-
-    For the master key. Only the fields in ``options.keys`` are read, without values of more than
-    ``largest_field`` bytes as JSON: clients decide how large an object is, and one of them mustn't
-    make a page too large.
-
-    Handlers can't end or prolong a walk through all pages. Conditions that they add before a find
-    apply, but not their order, limit, skip and keys. What they drop after a find is missing in the
-    page, and what they add is in it if its id lies between those of the page. If they supply the
-    objects, those that satisfy ``also`` are split into pages.
-
-    Raises what ``find`` raises.
-    """
-    assert principal.is_master, "fields that aren't read would be needed to hide others"
-    names = frozenset(FieldName(path[0]) for path in options.keys or ())
-    selection = Selection(names, largest_field)
-    return with_current_classes(
-        lambda: _find_page(principal, class_name, options, after, selection, also)
-    )
-
-
-def _find_page(
-    principal: Principal,
-    class_name: ClassName,
-    options: FindOptions,
-    after: str,
-    selection: Selection,
-    also: Query,
-) -> Page:
-    table = _table_for_reading(principal, class_name)
-    if table is None:
-        return Page([], None)
-    check_question(principal, table, options.where)
-    condition = readable(principal, table, read_action(table.class_name, options.where))
-    narrowed, supplied = triggers.before_find(principal, table.class_name, options)
-    options = replace(
-        options, where=narrowed.where, raw_where=narrowed.raw_where, order=_BY_ID, skip=0
-    )
-    results: list[Record] | list[Wire]
-    if supplied is not None:
-        satisfies = predicate(also)
-        remaining = [obj for obj in _by_id(supplied, after, None) if satisfies(obj)]
-        page = remaining[: options.limit]
-        last_id = str(page[-1][OBJECT_ID]) if len(remaining) > options.limit else None
-        results = page
-    else:
-        memory = result_memory.of_query()
-        where = all_of(options.where, condition, also)
-        if after:
-            where = all_of(where, parse_where({OBJECT_ID: {"$gt": after}}))
-        records = reads.find(
-            table,
-            where,
-            Scope(principal),
-            order=_BY_ID,
-            limit=options.limit,
-            selection=selection,
-            memory=memory,
-        )
-        last_id = records[-1].object_id if len(records) == options.limit else None
-        results = _shaped(principal, table, records, options, memory)
-    objects = _after_find(principal, table, results, options)
-    return Page(_by_id(map(wire_object, objects), after, last_id), last_id)
-
-
-def _by_id(objects: Iterable[Wire], after: str, last_id: str | None) -> list[Wire]:
-    """Return the objects with ids between these, each once, in the order of their ids."""
-    by_id = {str(obj[OBJECT_ID]): obj for obj in objects if obj.get(OBJECT_ID)}
-    return [
-        by_id[object_id]
-        for object_id in sorted(by_id)
-        if object_id > after and (last_id is None or object_id <= last_id)
-    ]
-
-
 _BY_AGE = (OrderKey((CREATED_AT,)),)
-_BY_ID: Final = (OrderKey((OBJECT_ID,)),)
 
 
 def _order(options: FindOptions) -> tuple[OrderKey, ...]:
@@ -331,7 +227,7 @@ def get(
 def _get(
     principal: Principal, class_name: ClassName, object_id: ObjectId, options: FindOptions
 ) -> Record | Wire:
-    table = _table_for_reading(principal, class_name)
+    table = table_for_reading(principal, class_name)
     if table is None:
         triggers.before_find(principal, class_name, options, is_get=True, object_id=object_id)
         raise ObjectNotFound
@@ -345,9 +241,9 @@ def _get(
         memory = result_memory.of_query()
         record = reads.get(table, object_id, where, Scope(principal), memory)
         if record is not None:
-            results = _shaped(principal, table, [record], options, memory)
+            results = shape(principal, table, [record], options, memory)
     if results:
-        results = _after_find(principal, table, results, options, is_get=True)
+        results = run_after_find(principal, table, results, options, is_get=True)
     if not results:
         raise ObjectNotFound
     return results[0]
@@ -357,7 +253,7 @@ def count(principal: Principal, class_name: ClassName, where: Query) -> int:
     """Return how many objects satisfy a query, of those that the caller may read."""
 
     def counted() -> int:
-        table = _table_for_reading(principal, class_name)
+        table = table_for_reading(principal, class_name)
         if table is None:
             return 0
         check_question(principal, table, where)
@@ -385,7 +281,7 @@ def aggregate(principal: Principal, class_name: ClassName, aggregation: Aggregat
         raise MasterKeyRequired
 
     def aggregated() -> list[str]:
-        table = _table_for_reading(principal, class_name)
+        table = table_for_reading(principal, class_name)
         if table is None:
             return []
         scope = Scope(principal)
@@ -398,7 +294,7 @@ def aggregate(principal: Principal, class_name: ClassName, aggregation: Aggregat
     return with_current_classes(aggregated)
 
 
-def _table_for_reading(principal: Principal, class_name: ClassName) -> ClassTable | None:
+def table_for_reading(principal: Principal, class_name: ClassName) -> ClassTable | None:
     """Return the class; None where a class that isn't there reads as an empty one."""
     table = registry.find(class_name)
     if table is None:
@@ -406,7 +302,7 @@ def _table_for_reading(principal: Principal, class_name: ClassName) -> ClassTabl
     return table
 
 
-def _shaped(
+def shape(
     principal: Principal,
     table: ClassTable,
     records: list[Record],
