@@ -229,13 +229,15 @@ class _IdleConnections:
         """Return a connection that can be used again, if there is one."""
         while True:
             with self._lock:
-                found = next((idle for idle in reversed(self._idle) if idle.origin == origin), None)
-                if found is None:
+                latest = next(
+                    (idle for idle in reversed(self._idle) if idle.origin == origin), None
+                )
+                if latest is None:
                     return None
-                self._idle.remove(found)
-            if not found.is_old() and found.connection.stream.is_quiet():
-                return found.connection
-            found.connection.stream.end()
+                self._idle.remove(latest)
+            if not latest.is_old() and latest.connection.stream.is_quiet():
+                return latest.connection
+            latest.connection.stream.end()
 
     def keep(self, origin: _Origin, connection: _Connection) -> None:
         """Keep a connection for later requests. End those that are too old or too many."""

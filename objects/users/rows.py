@@ -104,7 +104,7 @@ def account_of_name_or_address(keys: AccountKeys) -> Account | None:
 
 
 def password_hash_near(user_id: str) -> str | None:
-    """Return the hash of the account with this id or the next one; None if nobody has one."""
+    """Return the hash of the account with this id or the next one; None if no account has one."""
     return fetch_value(str, _HASH_NEAR, {"user_id": user_id}, prepare=True)
 
 

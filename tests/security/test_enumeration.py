@@ -56,7 +56,7 @@ def test_an_unknown_user_costs_the_same_work(client, ann, settings, route):
     assert work == [1] * 5
 
 
-def test_a_name_that_nobody_has_is_compared_with_the_hash_of_an_account(db):
+def test_an_unknown_name_is_compared_with_the_hash_of_an_account(db):
     """The hashes of imported accounts take longer: a fixed one would show who has been imported."""
     maintenance = Api(MAINTENANCE)
     hashes = set()

@@ -180,7 +180,7 @@ def _flag(name: str, value: Any) -> bool:
 
 
 def is_explained(params: Mapping[str, Any]) -> bool:
-    """Whether a plan is asked for: ``explain`` is a flag, or one of MongoDB's verbosities."""
+    """Whether a plan is requested: ``explain`` is a flag, or one of MongoDB's verbosities."""
     return params.get("explain") not in (None, False, 0, "", "0", "false")
 
 
