@@ -31,6 +31,7 @@ from tests.evm.proxy import proxied
 
 ABOUT_LOGS: tuple[Kind, ...] = ("drop", "invent", "change", "retopic", "reorder", "delay")
 PAGES: tuple[Kind, ...] = ("shuffle", "truncate")
+WITHHOLDING: tuple[Kind, ...] = ("drop", "delay", "truncate")
 RACES = 0.05  # of the requests
 
 
@@ -114,6 +115,8 @@ class Scenario:
         self.audits_failed = False
         self.passed = 0
         """The last block that an audit has compared with receipts that may have been false."""
+        self.withheld = 0
+        """The last block that an audit has compared with ranges that logs may be missing from."""
         if providers > 1:
             proxy = stack.enter_context(proxied(self.node))
             provider(world.proxy.url, "first", world.network_id)
@@ -259,9 +262,12 @@ class Scenario:
 
     def _audit_once(self) -> None:
         audit(self.world.network_id)
-        are_receipts_false = any(lie.in_receipts for liar in self.liars for lie in liar.lies)
-        if are_receipts_false or any(twister.rate for twister in self.twisters):
-            self.passed = max(self.passed, self.world.cursor.audited or 0)
+        lies = [lie for liar in self.liars for lie in liar.lies]
+        audited = self.world.cursor.audited or 0
+        if any(lie.in_receipts for lie in lies) or any(each.rate for each in self.twisters):
+            self.passed = max(self.passed, audited)
+        if any(lie.kind in WITHHOLDING for lie in lies):
+            self.withheld = max(self.withheld, audited)
 
     def _follow(self) -> None:
         self.world.follow()
@@ -341,13 +347,18 @@ class Scenario:
 
     def _by_place(self, comparison: Comparison) -> tuple[set[Event], set[Event]]:
         """What is wrong in blocks that audits don't compare any more, and the rest: a sample isn't
-        meant to find what one provider has falsified in receipts as well. Those are the blocks of
-        history, which backfills read, and those of audits that were given false receipts."""
+        meant to find what one provider has falsified in receipts as well, nor a block that it has
+        left out of ranges whenever they were read. Those are the blocks of history, which backfills
+        read, those of audits that were given false receipts, and those without a stored event of
+        audits from which logs were withheld."""
         events = comparison.wrong | comparison.missing
+        network_id = self.world.network_id
+        with_events = {event[0] for event in shown(network_id)}
         remaining = {
             event
-            for event in followed(self.world.network_id, events)
-            if self.verify == "all" or event[0] > self.passed
+            for event in followed(network_id, events)
+            if self.verify == "all"
+            or (event[0] > self.passed and (event[0] > self.withheld or event[0] in with_events))
         }
         return events - remaining, remaining
 

@@ -223,6 +223,9 @@ class MixedLoad(Load):
     contract: Contract | None = None
     notified: set[str] = field(default_factory=set)
     """The ids of notes that the live query has delivered."""
+    refusals: Counter[str] = field(default_factory=Counter)
+    """Errors of the live query, after each of which it connects again: the class of the notes
+    doesn't exist before the first of them."""
     calls: int = 0
     mined: int = 0
     _is_mined: threading.Event = field(default_factory=threading.Event)
@@ -298,6 +301,9 @@ class MixedLoad(Load):
                     message = json.loads(socket.recv(_LOOK_PAUSE))
                     if message["op"] == "create":
                         self.notified.add(message["object"]["objectId"])
+                    elif message["op"] == "error":
+                        self.refusals[message["error"]] += 1
+                        return
 
     def seconds_to_recover(self) -> float:
         """Wait until every kind of client receives new results; return the seconds."""
@@ -305,7 +311,11 @@ class MixedLoad(Load):
         super().seconds_to_recover()
         notified, calls, frames = len(self.notified), self.calls, len(self.listener.frames)
         self._wait(lambda: self.calls > calls + _NEW_CALLS)
-        self._wait(lambda: len(self.notified) > notified + _NEW_OBJECTS)
+        try:
+            self._wait(lambda: len(self.notified) > notified + _NEW_OBJECTS)
+        except AssertionError as error:
+            error.add_note(f"The live query got these errors: {self.refusals}")
+            raise
         self._wait(lambda: len(self.listener.frames) > frames + _NEW_EVENTS)
         return time.monotonic() - began
 

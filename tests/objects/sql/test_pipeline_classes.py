@@ -29,7 +29,7 @@ AGGREGATION = Path(__file__).resolve().parents[3] / "docs" / "aggregation.md"
 
 
 def defined(package: ModuleType, base: type) -> set[type]:
-    """All subclasses of a base that the modules of a package define."""
+    """All subclasses of a base that the modules of a package define, without bases of their own."""
     modules = [
         importlib.import_module(f"{package.__name__}.{module.name}")
         for module in pkgutil.iter_modules(package.__path__)
@@ -41,6 +41,7 @@ def defined(package: ModuleType, base: type) -> set[type]:
         if inspect.isclass(value)
         and issubclass(value, base)
         and value.__module__ == module.__name__
+        and not value.__name__.startswith("_")
     }
 
 
