@@ -1,6 +1,6 @@
 """The REST routes, below ``MOUNT_PATH``, in the order in which the API document shows them.
 
-``routing`` looks a path up by its first word, so the order matters only among routes that share it.
+``routing`` looks a path up by its first words: the order matters only among those that share them.
 """
 
 from __future__ import annotations

@@ -58,6 +58,8 @@ class Scope:
 
     def others(self, table: ClassTable) -> list[ClassTable]:
         """Return the classes that the statement depends on in addition to its own."""
+        if not (self._checked or self._tables):
+            return []
         tables = {other.class_id: other for other in self._checked}
         tables.update((other.class_id, other) for other, _ in self._tables.values())
         tables.pop(table.class_id, None)

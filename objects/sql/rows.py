@@ -65,9 +65,8 @@ def object_columns(
 
     ``score`` is the name of a column of the row that becomes the field ``score`` of the object.
     """
-    read_acl, write_acl = (
-        f"array_to_json({alias}.{name})::text" for name in ("read_acl", "write_acl")
-    )
+    read_acl = f"array_to_json({alias}.read_acl)::text"
+    write_acl = f"array_to_json({alias}.write_acl)::text"
     if selection is None:
         data = data_expression(table, alias)
     else:

@@ -70,7 +70,7 @@ def json_limit(environ: Environ) -> int:
     credentials = authentication.of_request(environ)
     if credentials.application_id is None:
         return service_settings.MAX_BODY_SIZE
-    if any(_keys_match(credentials, client_address(environ))):
+    if any(_keys_match(credentials, environ)):
         return service_settings.MAX_BODY_SIZE
     return min(service_settings.MAX_CLIENT_BODY_SIZE, service_settings.MAX_BODY_SIZE)
 
@@ -81,23 +81,27 @@ def check_may_decode(environ: Environ, raw: bytes) -> None:
     if len(raw) <= limit:
         return
     credentials = authentication.of_request(environ)
-    address = client_address(environ)
     if credentials.application_id is not None:
-        matches = _keys_match(credentials, address)
+        matches = _keys_match(credentials, environ)
     else:
+        address = client_address(environ)
         claimed = list(islice(_claimed_keys(raw), _CLAIMS))
         matches = [authentication.is_master_key(key, address) for key in claimed]
     if not any(matches):
         raise too_large(limit)
 
 
-def _keys_match(credentials: Credentials, address: str) -> list[bool]:
+def _keys_match(credentials: Credentials, environ: Environ) -> list[bool]:
     """Return whether each of the keys that raise the limit is the right one."""
+    master_key, maintenance_key = credentials.master_key, credentials.maintenance_key
+    if master_key is None and maintenance_key is None:
+        return []
+    address = client_address(environ)
     matches = []
-    if credentials.master_key is not None:
-        matches.append(authentication.is_master_key(credentials.master_key, address))
-    if credentials.maintenance_key is not None:
-        matches.append(authentication.is_maintenance_key(credentials.maintenance_key, address))
+    if master_key is not None:
+        matches.append(authentication.is_master_key(master_key, address))
+    if maintenance_key is not None:
+        matches.append(authentication.is_maintenance_key(maintenance_key, address))
     return matches
 
 

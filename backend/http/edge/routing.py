@@ -26,7 +26,8 @@ class Route(NamedTuple):
 
 @cache
 def _routes() -> dict[str, list[tuple[URLPattern, str]]]:
-    """The routes of ``backend.rest_urls`` (whose views use this module) by their first word.
+    """The routes of ``backend.rest_urls`` (whose views use this module) by their first two words,
+    those whose second word is none or a parameter by their first.
 
     Django's resolver would try one after the other, and build an object that nothing needs here.
     """
@@ -34,7 +35,9 @@ def _routes() -> dict[str, list[tuple[URLPattern, str]]]:
     for route in import_module("backend.rest_urls").urlpatterns:
         text = str(route.pattern)
         form = "/" + _NAME.sub(r"{\1}", text)
-        routes.setdefault(text.partition("/")[0], []).append((route, form))
+        first, second = _first_words(text)
+        beginning = first if not second or "<" in second else f"{first}/{second}"
+        routes.setdefault(beginning, []).append((route, form))
     return routes
 
 
@@ -46,8 +49,15 @@ def resolve(path: str) -> Route | None:
     if path.endswith("/"):
         path = path[:-1]
     bare = path[1:]
-    for route, form in _routes().get(bare.partition("/")[0], ()):
-        match = route.pattern.match(bare)
-        if match:
-            return Route(cast(View, route.callback), {**match[2], **route.default_args}, form)
+    first, second = _first_words(bare)
+    for beginning in (f"{first}/{second}", first):
+        for route, form in _routes().get(beginning, ()):
+            match = route.pattern.match(bare)
+            if match:
+                return Route(cast(View, route.callback), {**match[2], **route.default_args}, form)
     return None
+
+
+def _first_words(path: str) -> tuple[str, str]:
+    first, _, rest = path.partition("/")
+    return first, rest.partition("/")[0]
