@@ -16,9 +16,13 @@ from backend.settings.conf import service_settings
 EXPIRES = "expires"
 SIGNATURE = "signature"
 
-_FILE = re.compile(r'\{"url": "([^"\\]*)", "name": "([0-9a-f]{32}_[^"\\]*)", "__type": "File"\}')
-_STORED_NAME = re.compile(r"[0-9a-f]{32}_[_a-zA-Z0-9][a-zA-Z0-9@. ~_-]{0,127}")
-_NEEDS_NO_QUOTES = re.compile(r"[A-Za-z0-9_.~-]*")
+_DIRECTORY = r"(?:[a-zA-Z0-9_-]+/)*+"
+_FILE = re.compile(
+    rf'\{{"url": "([^"\\]*)", "name": "({_DIRECTORY}[0-9a-f]{{32}}_[^"\\]*)", "__type": "File"\}}'
+)
+_STORED_NAME = re.compile(rf"{_DIRECTORY}[0-9a-f]{{32}}_[_a-zA-Z0-9][a-zA-Z0-9@. ~_-]{{0,127}}")
+_LONGEST_NAME = 417  # with a directory
+_NEEDS_NO_QUOTES = re.compile(rf"{_DIRECTORY}[A-Za-z0-9_.~-]*")
 _MOMENT = re.compile(r"[0-9]{1,12}")
 
 
@@ -40,14 +44,17 @@ class Link:
 
 def is_stored_name(name: str) -> bool:
     """Whether a stored file may have this name."""
-    return _STORED_NAME.fullmatch(name) is not None
+    return len(name) <= _LONGEST_NAME and _STORED_NAME.fullmatch(name) is not None
 
 
 def file_url(name: str) -> str:
     """The address of a file, which is all that everybody's files need."""
     settings = service_settings
     place = _place(file_origin(), settings.MOUNT_PATH, settings.APP_ID)
-    return place + (name if _NEEDS_NO_QUOTES.fullmatch(name) else quote(name, safe=""))
+    if _NEEDS_NO_QUOTES.fullmatch(name):
+        return place + name
+    # The slashes of other names, which clients may put into objects, could lead elsewhere.
+    return place + quote(name, safe="/" if is_stored_name(name) else "")
 
 
 def file_origin() -> str:

@@ -72,7 +72,7 @@ CORS_URLS_REGEX = rf"^({SERVICE['MOUNT_PATH']}/|/health$)"
 _HEADERS = (
     "Application-Id REST-API-Key JavaScript-Key Client-Key Windows-Key Master-Key Session-Token "
     "Installation-Id Client-Version Revocable-Session Request-Id Cloud-Context "
-    "File-Metadata File-Tags File-ACL File-Max-Upload-Size Upload-Mode"
+    "File-Metadata File-Tags File-ACL File-Directory File-Max-Upload-Size Upload-Mode"
 )
 CORS_ALLOW_HEADERS = [
     "accept",

@@ -22,6 +22,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from backend.kernel.errors import OperationForbidden
+from objects.files.names import given_name
 from objects.files.types import UNKNOWN
 
 _DISPLAYED: Final = re.compile(
@@ -55,7 +56,6 @@ _SCRIPTS: Final = frozenset(
         *("xslt", "style", "manifest"),
     }
 )
-_PREFIX_LENGTH: Final = 33
 
 
 def content_headers(stored_name: str, content_type: str) -> dict[str, str]:
@@ -70,8 +70,7 @@ def content_headers(stored_name: str, content_type: str) -> dict[str, str]:
         "Content-Type": served_type(content_type),
         # The characters of a file's name need no escape.
         "Content-Disposition": (
-            f"{'inline' if is_displayed else 'attachment'};"
-            f' filename="{stored_name[_PREFIX_LENGTH:]}"'
+            f'{"inline" if is_displayed else "attachment"}; filename="{given_name(stored_name)}"'
         ),
         "Content-Security-Policy": _DISPLAYED_POLICY if is_displayed else _POLICY,
         "X-Content-Type-Options": "nosniff",

@@ -6,12 +6,15 @@ import re
 from typing import Final
 
 from backend.kernel.errors import InvalidFileName
+from backend.kernel.json_types import Json
 from backend.kernel.randomness import random_bytes
 
 MAX_NAME_LENGTH: Final = 128
+_MAX_DIRECTORY_LENGTH: Final = 255  # as long as a folder's name may be
 
 # As Parse has it: no slash, no backslash, no dot at the beginning, nothing that isn't ASCII.
 _GIVEN = re.compile(r"[_a-zA-Z0-9][a-zA-Z0-9@. ~_-]*")
+_DIRECTORY = re.compile(r"(?!(?:.*/)?metadata(?:/|$))[a-zA-Z0-9][a-zA-Z0-9_-]*(?:/[a-zA-Z0-9_-]+)*")
 
 
 def check_name(name: str) -> str:
@@ -25,14 +28,54 @@ def check_name(name: str) -> str:
     return name
 
 
-def new_stored_name(name: str) -> str:
+def check_directory(directory: Json) -> str:
+    """Return the directory that the master key puts a file into, or raise ``InvalidFileName``.
+
+    Its parts are separated by slashes. None of them is ``metadata``: that is a part of the route
+    of files' metadata.
+    """
+    if not isinstance(directory, str):
+        raise InvalidFileName("Directory must be a string.")
+    if len(directory) > _MAX_DIRECTORY_LENGTH:
+        raise InvalidFileName("Directory path is too long.")
+    if not _DIRECTORY.fullmatch(directory):
+        raise InvalidFileName(
+            "Directory contains invalid characters. Its parts have letters, digits, _ and -, with"
+            ' single slashes between them; none of them is "metadata".'
+        )
+    return directory
+
+
+def new_stored_name(name: str, directory: str | None = None) -> str:
     """Return an unguessable name by which a new file is stored and addressed."""
-    return f"{random_bytes(16).hex()}_{check_name(name)}"
+    return in_directory(f"{random_bytes(16).hex()}_{check_name(name)}", directory)
+
+
+def in_directory(stored_name: str, directory: str | None) -> str:
+    """Return the name that a stored name becomes in another directory, None for none."""
+    name = without_directory(stored_name)
+    return name if directory is None else f"{directory}/{name}"
+
+
+def directory_of(stored_name: str) -> str | None:
+    """Return the directory of a stored name, or None."""
+    return stored_name.rpartition("/")[0] or None
+
+
+def without_directory(stored_name: str) -> str:
+    """Return the last part of a stored name: 32 digits, ``_`` and what the client called it."""
+    return stored_name.rpartition("/")[2]
+
+
+def given_name(stored_name: str) -> str:
+    """Return what the client called a file."""
+    return without_directory(stored_name).partition("_")[2]
 
 
 def storage_key(stored_name: str) -> str:
-    """Where the file is in storage: in one of 256 folders."""
-    return f"{stored_name[:2]}/{stored_name}"
+    """Where the file is in storage: in one of 256 folders of its directory."""
+    name = without_directory(stored_name)
+    return f"{stored_name[: -len(name)]}{name[:2]}/{name}"
 
 
 def extension(name: str) -> str:

@@ -130,7 +130,8 @@ def _collect(before: datetime) -> None:
         prepare=False,
     )
     fetch(
-        f"INSERT INTO {_CANDIDATES} SELECT left(name, 32), name, size, created_at"
+        f"INSERT INTO {_CANDIDATES}"
+        " SELECT left(substring(name FROM '[^/]*$'), 32), name, size, created_at"
         " FROM objects_file WHERE created_at < %(before)s::timestamptz",
         {"before": before.isoformat()},
         prepare=False,

@@ -41,7 +41,7 @@ from objects.file_urls import (
     signed_url,
 )
 from objects.files import quotas, records, storage, triggers
-from objects.files.names import check_name, new_stored_name
+from objects.files.names import check_directory, check_name, new_stored_name
 from objects.files.records import FileRecord
 from objects.files.types import settled_type, with_extension
 from objects.files.uploads import Upload
@@ -60,6 +60,7 @@ class Notes:
     metadata: Mapping[str, Json] = field(default_factory=dict)
     tags: Mapping[str, Json] = field(default_factory=dict)
     readers: frozenset[str] | None = None
+    directory: str | None = None
 
 
 def check_may_upload(principal: Principal) -> None:
@@ -120,9 +121,10 @@ def _is_anonymous(user_id: str) -> bool:
 
 
 def read_notes(body: Json) -> Notes:
-    """``{"metadata": {…}, "tags": {…}, "acl": {…}}`` as a client sent it.
+    """``{"metadata": {…}, "tags": {…}, "acl": {…}, "directory": …}`` as a client sent it.
 
-    Raises ``InvalidJSON``, ``InvalidACL`` and what ``values.normalise`` raises.
+    Raises ``InvalidJSON``, ``InvalidACL``, ``InvalidFileName`` and what ``values.normalise``
+    raises.
     """
     if body is None:
         return Notes()
@@ -138,7 +140,13 @@ def read_notes(body: Json) -> Notes:
         raise InvalidJSON(f"fileData: metadata and tags have at most {MAX_NOTES} bytes")
     readers = parse_acl(body.get("acl"), "fileData.acl").read_ids
     is_public = readers is None or EVERYBODY in readers
-    return Notes(notes["metadata"], notes["tags"], None if is_public else frozenset(readers or ()))
+    directory = body.get("directory")
+    return Notes(
+        notes["metadata"],
+        notes["tags"],
+        None if is_public else frozenset(readers or ()),
+        None if directory is None else check_directory(directory),
+    )
 
 
 def upload(
@@ -147,16 +155,18 @@ def upload(
     """Store what has come in as a new file.
 
     Raises ``InvalidFileName``, ``FileSaveFailed`` (an empty file, a type that isn't taken, a
-    quota without room for it, a storage that fails) and what ``check_may_upload`` raises; nothing
-    is stored then.
+    quota without room for it, a storage that fails), ``OperationForbidden`` for a directory without
+    the master key, and what ``check_may_upload`` raises; nothing is stored then.
     """
     check_may_upload(principal)
+    if notes.directory is not None and not principal.may_write_as_master:
+        raise OperationForbidden("Directory can only be set using the Master Key.")
     check_name(name)
     if not upload.size:
         raise FileSaveFailed("Invalid file upload.")
     content_type = settled_type(name, declared_type, upload.head)
     record = FileRecord(
-        name=new_stored_name(with_extension(name, declared_type)),
+        name=new_stored_name(with_extension(name, declared_type), notes.directory),
         size=upload.size,
         content_type=content_type,
         sha256=upload.sha256,

@@ -1,8 +1,9 @@
 """What a deployment's own code says about files: triggers of ``@File``.
 
-A handler sees ``{"name", "url", "size", "contentType", "metadata", "tags", "owner"}``. Before a
-file is saved it may change ``metadata`` and ``tags`` or refuse the file; the bytes are in storage
-only afterwards, so a trigger after the save examines content.
+A handler sees
+``{"name", "url", "size", "contentType", "metadata", "tags", "directory", "owner"}``. Before a file
+is saved it may change ``metadata``, ``tags`` and ``directory`` or refuse the file; the bytes are in
+storage only afterwards, so a trigger after the save examines content.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from objects import triggers
 from objects.core.query.tree import Everything, FindOptions
 from objects.core.values import normalise, pointer
 from objects.file_urls import file_url
+from objects.files.names import check_directory, directory_of, in_directory
 from objects.files.records import FileRecord
 from objects.triggers import FILE, Event, Occasion
 
@@ -27,7 +29,13 @@ def before_save(principal: Principal, record: FileRecord) -> FileRecord:
     if not triggers.has(FILE, "before_save"):
         return record
     returned = triggers.run(_occasion("before_save", principal, record)).object or {}
-    return replace(record, metadata=_notes(returned, "metadata"), tags=_notes(returned, "tags"))
+    directory = returned.get("directory")
+    return replace(
+        record,
+        name=in_directory(record.name, None if directory is None else check_directory(directory)),
+        metadata=_notes(returned, "metadata"),
+        tags=_notes(returned, "tags"),
+    )
 
 
 def _notes(returned: Wire, name: str) -> Wire:
@@ -69,5 +77,6 @@ def _wire(record: FileRecord) -> Wire:
         "contentType": record.content_type,
         "metadata": dict(record.metadata),
         "tags": dict(record.tags),
+        "directory": directory_of(record.name),
         "owner": None if record.owner_id is None else pointer("_User", record.owner_id),
     }

@@ -117,6 +117,29 @@ def test_a_file_is_refused_or_described_before_it_is_stored(master: Api) -> None
     assert calls == [(5, "text/plain"), (11, "text/plain")]
 
 
+def test_a_trigger_chooses_the_directory_of_a_file(master: Api) -> None:
+    @before_save(FILE)
+    def by_length(request: TriggerRequest) -> None:
+        request.object["directory"] = "long" if request.object["size"] > 10 else None
+
+    @after_save(FILE)
+    def stored(request: TriggerRequest) -> None:
+        if request.object["size"] > 20:
+            request.object["directory"] = "changed"
+
+    name = upload(master, content=b"x" * 21).json["name"]
+    assert name.startswith("long/")
+    assert "/" not in upload(master).json["name"]
+
+
+def test_a_trigger_can_t_choose_a_directory_that_is_none(master: Api) -> None:
+    @before_save(FILE)
+    def outside(request: TriggerRequest) -> None:
+        request.object["directory"] = "../outside"
+
+    assert upload(master).error == (400, 122)
+
+
 @pytest.mark.django_db(transaction=True)
 def test_files_that_are_stored_and_removed_are_reported(emptied: None) -> None:
     master = Api(MASTER)

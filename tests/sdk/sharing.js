@@ -184,6 +184,23 @@ const checks = {
     assert.equal((await fetch(file.url())).status, 404);
   },
 
+  async 'the master key puts files into directories'({ ann }) {
+    const file = () => {
+      const made = new Parse.File('a b.txt', { base64: 'aGVsbG8=' }, 'text/plain');
+      made.setDirectory('reports/2026');
+      return made;
+    };
+    await fails(file().save(as(ann)), Parse.Error.OPERATION_FORBIDDEN);
+    const stored = file();
+    await stored.save(master);
+    assert.match(stored.name(), /^reports\/2026\/[0-9a-f]{32}_a b\.txt$/);
+    const made = await new Note({ text: 'with a file', picture: stored }).save(null, as(ann));
+    const picture = (await new Parse.Query(Note).get(made.id)).get('picture');
+    assert.equal(await (await fetch(picture.url())).text(), 'hello');
+    await picture.destroy(master);
+    assert.equal((await fetch(stored.url())).status, 404);
+  },
+
   async 'bytes are uploaded as a stream'({ ann }) {
     const bytes = Buffer.alloc(300_000, 'x');
     const file = new Parse.File('many.bin', bytes, 'application/octet-stream');

@@ -14,6 +14,7 @@ from objects.core.names import is_class_name, is_object_id
 from objects.core.schema.definition import FieldType
 from objects.core.values import kind
 from objects.file_urls import is_stored_name
+from objects.files.names import given_name
 
 _SHORT: Final = 80  # characters
 _TITLE: Final = 500
@@ -91,7 +92,7 @@ def file_cell(value: dict[str, Json]) -> Cell:
     name = str(value.get("name"))
     if is_stored_name(name):
         address = reverse("admin:data_file", args=(name,))
-        plain = name.partition("_")[2]
+        plain = given_name(name)
         picture = address if plain.lower().endswith(_PICTURES) else ""
         return Cell("file", short(plain), title=name, href=address, picture=picture)
     url = str(value.get("url") or "")

@@ -110,7 +110,7 @@ def acl_names(request: HttpRequest) -> HttpResponse:
     return TemplateResponse(request, "admin/data/lookup.html", {"suggestions": suggestions})
 
 
-@page("file/<str:name>", name="data_file", permission="objects.view_storedfile")
+@page("file/<path:name>", name="data_file", permission="objects.view_storedfile")
 def open_file(request: HttpRequest, name: str) -> HttpResponseBase:
     """Lead to a file; to a private one by a link that expires."""
     record, link = files.describe(READ_ONLY_MASTER, name)

@@ -51,17 +51,19 @@ from objects.views.bodies import AccessList, EmptyAnswer
 from objects.views.files.responses import file_answer
 from objects.views.files.uploads import json_upload, receive_form, receive_raw
 
-# The parts of ``fileData``, for bodies that are the file itself.
+# The parts of ``fileData``, for bodies that are the file itself; a directory is no JSON.
 _NOTE_HEADERS = {"metadata": "FILE_METADATA", "tags": "FILE_TAGS", "acl": "FILE_ACL"}
+_DIRECTORY = "FILE_DIRECTORY"
 _Binary: TypeAlias = Annotated[str, Meta(extra_json_schema={"format": "binary"})]
 # Of any type; generators of clients support this one.
 _CONTENT = Body({"application/octet-stream": _Binary, "*/*": _Binary})
 _NOTE_PARAMETERS = tuple(
-    {"name": f"X-Svc-File-{name}", "in": "header", "description": description, "schema": JSON_TEXT}
-    for name, description in (
-        ("Metadata", "What to store about the file, as JSON."),
-        ("Tags", "Tags, as JSON."),
-        ("ACL", "Who may read the file, as JSON."),
+    {"name": f"X-Svc-File-{name}", "in": "header", "description": description, "schema": schema}
+    for name, description, schema in (
+        ("Metadata", "What to store about the file, as JSON.", JSON_TEXT),
+        ("Tags", "Tags, as JSON.", JSON_TEXT),
+        ("ACL", "Who may read the file, as JSON.", JSON_TEXT),
+        ("Directory", "Where the master key puts it, such as `a/b`.", {"type": "string"}),
     )
 )
 
@@ -75,6 +77,7 @@ class FileNotes(TypedDict, total=False):
     metadata: dict[str, Any]
     tags: dict[str, Any]
     acl: AccessList
+    directory: str
 
 
 class FileForm(TypedDict):
@@ -126,8 +129,7 @@ class FileView(ServiceView):
         method="delete",
     )
     def _removed(self, request: HttpRequest, name: str) -> Answer:
-        call = read_call(request)
-        return _once(request, call, lambda: _deleted(call.principal, name))
+        return _removed(request, name)
 
     @describes(
         "uploadFile",
@@ -196,7 +198,8 @@ class NamelessFileView(ServiceView):
 
 
 class StoredFileView(ServiceView):
-    """A stored file: its content, with or without credentials."""
+    """A stored file: its content, with or without credentials. To remove a file that is in a
+    directory, the same route has the directory where the application's id is."""
 
     tag = "Files"
     requires = Requires.APPLICATION
@@ -209,12 +212,16 @@ class StoredFileView(ServiceView):
             # An upload: the JavaScript SDK doesn't encode a slash in a name.
             text = "Filename contains invalid characters. It has a slash."
             refusal = error_response(InvalidFileName(text, status=405), request)
-            refusal.headers["Allow"] = "GET, HEAD"
+            refusal.headers["Allow"] = "GET, HEAD, DELETE"
             return refusal
-        if request.method not in ("GET", "HEAD"):
+        if request.method not in self._methods():
             return super().dispatch(request, *args, **kwargs)
         try:
-            response = self._content(request, kwargs["app_id"], kwargs["name"])
+            response: HttpResponseBase
+            if request.method == "DELETE":
+                response = render(self._removed(request, **kwargs))
+            else:
+                response = self._content(request, **kwargs)
         except Exception as error:
             response = error_response(error, request)
         return rate_limits.stamped(response, request)  # type: ignore[arg-type]
@@ -246,8 +253,19 @@ class StoredFileView(ServiceView):
         record = service.open_file(principal, name, link)
         return file_answer(record, request.method or "", request.META)
 
+    @describes(
+        "removeFileInDirectory",
+        "Remove a file that is in a directory",
+        response=answer("The file was removed.", EmptyAnswer),
+        description="The path is `/files/` and the file's name, whose first word is `app_id` here.",
+        requires=Requires.MASTER_KEY,
+        method="delete",
+    )
+    def _removed(self, request: HttpRequest, app_id: str, name: str) -> Answer:
+        return _removed(request, f"{app_id}/{name}")
+
     def _methods(self) -> tuple[str, ...]:
-        return ("GET", "HEAD")
+        return ("GET", "HEAD", "DELETE")
 
 
 class FileMetadataView(ServiceView):
@@ -351,6 +369,11 @@ def _once(
     )
 
 
+def _removed(request: HttpRequest, name: str) -> Answer:
+    call = read_call(request)
+    return _once(request, call, lambda: _deleted(call.principal, name))
+
+
 def _deleted(principal: Principal, name: str) -> Answer:
     check_route(Requires.CLIENT_KEY, principal)
     service.delete(principal, name)
@@ -382,16 +405,21 @@ def _stored(
 
 
 def _notes_in_headers(meta: Mapping[str, Any]) -> dict[str, Json]:
-    prefixes = ("HTTP_X_SVC_", "HTTP_X_PARSE_")[: 2 if service_settings.PARSE_HEADERS else 1]
     notes: dict[str, Json] = {}
     for part, header in _NOTE_HEADERS.items():
-        for prefix in prefixes:
-            text = meta.get(prefix + header)
-            if text is not None:
-                # WSGI hands over bytes as if they were Latin-1.
-                notes[part] = parsers.decode_json(text.encode("latin-1", "replace"), part)
-                break
-    return notes
+        text = _header(meta, header)
+        if text is not None:
+            # WSGI hands over bytes as if they were Latin-1.
+            notes[part] = parsers.decode_json(text.encode("latin-1", "replace"), part)
+    directory = _header(meta, _DIRECTORY)
+    return notes if directory is None else {**notes, "directory": directory}
+
+
+def _header(meta: Mapping[str, Any], name: str) -> str | None:
+    text: str | None = meta.get(f"HTTP_X_SVC_{name}")
+    if text is None and service_settings.PARSE_HEADERS:
+        text = meta.get(f"HTTP_X_PARSE_{name}")
+    return text
 
 
 def _link(params: Mapping[str, str]) -> Link | None:

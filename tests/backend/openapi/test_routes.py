@@ -22,7 +22,12 @@ SECURITY = {
     "applicationId masterKey": Requires.MASTER_KEY,
 }
 # Views that ask for other rights in one of their methods than in the others.
-BY_METHOD = {("/config", "put"), ("/files/{name}", "delete"), ("/events/{name}", "get")}
+BY_METHOD = {
+    ("/config", "put"),
+    ("/files/{name}", "delete"),
+    ("/files/{appId}/{name}", "delete"),
+    ("/events/{name}", "get"),
+}
 
 
 def as_described(pattern: str) -> str:

@@ -18,10 +18,10 @@ from tests.rest import Api
 CONTENT = (200, b"content")
 
 
-@pytest.fixture
-def name() -> str:
+@pytest.fixture(params=["", "a/b/"], ids=["no directory", "a directory"])
+def name(request: pytest.FixtureRequest) -> str:
     """A file of its own for each test: the storage outlives them."""
-    return f"{uuid4().hex}_a.txt"
+    return f"{request.param}{uuid4().hex}_a.txt"
 
 
 def store(name: str, api: FakeServer, pauses: list[float]) -> list[tuple[str, str]]:
