@@ -21,6 +21,7 @@ import pytest
 from django.core.management.base import CommandError
 from moto.server import ThreadedMotoServer
 
+from objects.files.names import storage_key
 from tests.backend.commands.conftest import run
 from tests.backend.commands.instances import FIRST_KEYS, OTHER_KEYS, Instance, new_database
 from tests.backend.operations.service import PATIENCE
@@ -118,8 +119,8 @@ def fill(instance: Instance) -> Known:
         },
     )
     files = {
-        ask("POST", f"/files/{name}", content)["name"]: content
-        for name, content in (("picture.png", PICTURE), ("note.txt", NOTE))
+        ask("POST", "/files/picture.png", PICTURE)["name"]: PICTURE,
+        ask("POST", "/files/note.txt", NOTE, X_Svc_File_Directory="texts/old")["name"]: NOTE,
     }
     author = ask("POST", "/classes/Author", {"name": "Ann"})["objectId"]
     pointer = {"__type": "Pointer", "className": "Author", "objectId": author}
@@ -331,7 +332,7 @@ def test_an_instance_with_contents_is_only_given_up_when_told_to(first, fresh, t
     fresh.do("restore", first.archive, "--overwrite")
     check_all(first, fresh)
     stored = {path.name for path in (fresh.data / "files").rglob("*") if path.is_file()}
-    assert stored == set(first.files)
+    assert stored == {name.rpartition("/")[2] for name in first.files}
     assert own not in stored
     newer = fresh.run(
         "from objects.definitions import registry; print(registry.find('Note').version)"
@@ -567,8 +568,9 @@ def test_files_may_move_between_a_folder_and_a_bucket(first, empty, tmp_path):
             "FILE_S3_SECRET_KEY": "secret",
         }
         empty.do("restore", first.archive)
-        stored = {item.key.partition("/")[2]: item.get() for item in bucket.objects.all()}
-        assert {name: item["Body"].read() for name, item in stored.items()} == first.files
+        stored = {item.key: item.get() for item in bucket.objects.all()}
+        expected = {storage_key(name): content for name, content in first.files.items()}
+        assert {key: item["Body"].read() for key, item in stored.items()} == expected
         assert {item["ContentType"] for item in stored.values()} == {
             "image/png",
             "text/plain; charset=utf-8",
