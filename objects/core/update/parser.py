@@ -80,8 +80,12 @@ def parse_write(
             is_path = "." in key
             has_paths = has_paths or is_path
             name: WriteKey = _check_path(key) if is_path else _check_name(key)
-            operation = parsed.get(name) if parsed else None
-            operations[name] = _parse_operation(key, value) if operation is None else operation
+            if parsed and name in parsed:
+                operations[name] = parsed[name]
+            elif isinstance(value, dict):
+                operations[name] = _parse_operation(key, value)
+            else:
+                operations[name] = Set(normalise(value, key, key.count(".") if is_path else 0))
     if has_paths:
         _check_apart(operations)
     if times and sets_times and creating:
@@ -146,8 +150,8 @@ def _check_apart(paths: Iterable[str]) -> None:
                 )
 
 
-def _parse_operation(key: str, value: Json) -> Operation:
-    if not isinstance(value, dict) or "__op" not in value:
+def _parse_operation(key: str, value: dict[str, Json]) -> Operation:
+    if "__op" not in value:
         return _set(key, normalise(value, key, key.count(".")))
     name = value["__op"]
     operator = OPERATORS.get(name) if isinstance(name, str) else None
