@@ -16,13 +16,18 @@ from backend.settings.conf import service_settings
 EXPIRES = "expires"
 SIGNATURE = "signature"
 
-_DIRECTORY = r"(?:[a-zA-Z0-9_-]+/)*+"
+_MARK = "[0-9a-f]{32}_"
 _FILE = re.compile(
-    rf'\{{"url": "([^"\\]*)", "name": "({_DIRECTORY}[0-9a-f]{{32}}_[^"\\]*)", "__type": "File"\}}'
+    rf'\{{"url": "([^"\\]*)", "name": "((?:[\w-]+/)*+{_MARK}[^"\\]*)", "__type": "File"\}}',
+    re.ASCII,
 )
-_STORED_NAME = re.compile(rf"{_DIRECTORY}[0-9a-f]{{32}}_[_a-zA-Z0-9][a-zA-Z0-9@. ~_-]{{0,127}}")
-_LONGEST_NAME = 417  # with a directory
-_NEEDS_NO_QUOTES = re.compile(rf"{_DIRECTORY}[A-Za-z0-9_.~-]*")
+_LAST_PART = re.compile(rf"{_MARK}[_a-zA-Z0-9][a-zA-Z0-9@. ~_-]{{0,127}}")
+# No part looks like a file, whose place in storage it could have, or is too long for a folder.
+_PART = rf"(?!{_MARK})[a-zA-Z0-9_-]{{1,255}}"
+# The route of files' metadata begins with the first part that isn't allowed.
+_DIRECTORY = re.compile(rf"(?!metadata(?:/|$))(?=[a-zA-Z0-9]){_PART}(?:/{_PART})*")
+_LONGEST_DIRECTORY = 256  # as with Parse Server
+_NEEDS_NO_QUOTES = re.compile(r"[A-Za-z0-9_.~-]*")
 _MOMENT = re.compile(r"[0-9]{1,12}")
 
 
@@ -42,9 +47,15 @@ class Link:
     signature: str
 
 
+def is_directory(text: str) -> bool:
+    """Whether stored files may be in this directory: ``a/b``."""
+    return len(text) <= _LONGEST_DIRECTORY and _DIRECTORY.fullmatch(text) is not None
+
+
 def is_stored_name(name: str) -> bool:
-    """Whether a stored file may have this name."""
-    return len(name) <= _LONGEST_NAME and _STORED_NAME.fullmatch(name) is not None
+    """Whether a stored file may have this name: ``a/b/0f3c…_photo.png``, or without a directory."""
+    directory, slash, last = name.rpartition("/")
+    return _LAST_PART.fullmatch(last) is not None and (not slash or is_directory(directory))
 
 
 def file_url(name: str) -> str:
@@ -53,7 +64,7 @@ def file_url(name: str) -> str:
     place = _place(file_origin(), settings.MOUNT_PATH, settings.APP_ID)
     if _NEEDS_NO_QUOTES.fullmatch(name):
         return place + name
-    # The slashes of other names, which clients may put into objects, could lead elsewhere.
+    # Slashes in other names, which clients may put into objects, could lead elsewhere.
     return place + quote(name, safe="/" if is_stored_name(name) else "")
 
 

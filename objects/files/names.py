@@ -8,13 +8,12 @@ from typing import Final
 from backend.kernel.errors import InvalidFileName
 from backend.kernel.json_types import Json
 from backend.kernel.randomness import random_bytes
+from objects.file_urls import is_directory
 
 MAX_NAME_LENGTH: Final = 128
-_MAX_DIRECTORY_LENGTH: Final = 255  # as long as a folder's name may be
 
 # As Parse has it: no slash, no backslash, no dot at the beginning, nothing that isn't ASCII.
 _GIVEN = re.compile(r"[_a-zA-Z0-9][a-zA-Z0-9@. ~_-]*")
-_DIRECTORY = re.compile(r"(?!(?:.*/)?metadata(?:/|$))[a-zA-Z0-9][a-zA-Z0-9_-]*(?:/[a-zA-Z0-9_-]+)*")
 
 
 def check_name(name: str) -> str:
@@ -29,19 +28,13 @@ def check_name(name: str) -> str:
 
 
 def check_directory(directory: Json) -> str:
-    """Return the directory that the master key puts a file into, or raise ``InvalidFileName``.
-
-    Its parts are separated by slashes. None of them is ``metadata``: that is a part of the route
-    of files' metadata.
-    """
+    """Return the directory that a file is put into, or raise ``InvalidFileName``."""
     if not isinstance(directory, str):
         raise InvalidFileName("Directory must be a string.")
-    if len(directory) > _MAX_DIRECTORY_LENGTH:
-        raise InvalidFileName("Directory path is too long.")
-    if not _DIRECTORY.fullmatch(directory):
+    if not is_directory(directory):
         raise InvalidFileName(
-            "Directory contains invalid characters. Its parts have letters, digits, _ and -, with"
-            ' single slashes between them; none of them is "metadata".'
+            "Directory is too long or contains invalid characters. It has parts of letters, digits,"
+            ' _ and -, with single slashes between them. The first isn\'t "metadata".'
         )
     return directory
 

@@ -1,8 +1,8 @@
 """Files that nothing refers to: finding them, removing them.
 
-A file's name begins with 128 random bits, so a mention of them anywhere is a reference: in a File
-value at any depth, in a text, in a link, in a column of a model, in a default value of a class.
-PostgreSQL looks through each class once for all files together.
+The last part of a file's name begins with 128 random bits, so a mention of them anywhere is a
+reference: in a File value at any depth, in a text, in a link, in a column of a model, in a default
+value of a class. PostgreSQL looks through each class once for all files together.
 
 Only files of some age are considered: an app uploads first and saves the object afterwards. Before
 files are removed, what was written since the search is searched as well.
@@ -124,7 +124,7 @@ def _collect(before: datetime) -> None:
     fetch(f"DROP TABLE IF EXISTS {_CANDIDATES}", {}, prepare=False)
     fetch(
         f"CREATE TEMP TABLE {_CANDIDATES}"
-        ' (mark text COLLATE "C" PRIMARY KEY, name text COLLATE "C", size bigint,'
+        ' (mark text COLLATE "C", name text COLLATE "C" PRIMARY KEY, size bigint,'
         " created_at timestamptz)",
         {},
         prepare=False,
@@ -136,6 +136,8 @@ def _collect(before: datetime) -> None:
         {"before": before.isoformat()},
         prepare=False,
     )
+    # Imported files may share the digits.
+    fetch(f"CREATE INDEX ON {_CANDIDATES} (mark)", {}, prepare=False)
     fetch(f"ANALYZE {_CANDIDATES}", {}, prepare=False)
 
 

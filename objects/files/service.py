@@ -60,7 +60,8 @@ class Notes:
     metadata: Mapping[str, Json] = field(default_factory=dict)
     tags: Mapping[str, Json] = field(default_factory=dict)
     readers: frozenset[str] | None = None
-    directory: str | None = None
+    directory: Json = None
+    """Not checked yet: who may say so matters first."""
 
 
 def check_may_upload(principal: Principal) -> None:
@@ -123,8 +124,7 @@ def _is_anonymous(user_id: str) -> bool:
 def read_notes(body: Json) -> Notes:
     """``{"metadata": {…}, "tags": {…}, "acl": {…}, "directory": …}`` as a client sent it.
 
-    Raises ``InvalidJSON``, ``InvalidACL``, ``InvalidFileName`` and what ``values.normalise``
-    raises.
+    Raises ``InvalidJSON``, ``InvalidACL`` and what ``values.normalise`` raises.
     """
     if body is None:
         return Notes()
@@ -138,15 +138,9 @@ def read_notes(body: Json) -> Notes:
         notes[name] = value
     if len(msgspec.json.encode(notes)) > MAX_NOTES:
         raise InvalidJSON(f"fileData: metadata and tags have at most {MAX_NOTES} bytes")
-    readers = parse_acl(body.get("acl"), "fileData.acl").read_ids
-    is_public = readers is None or EVERYBODY in readers
-    directory = body.get("directory")
-    return Notes(
-        notes["metadata"],
-        notes["tags"],
-        None if is_public else frozenset(readers or ()),
-        None if directory is None else check_directory(directory),
-    )
+    ids = parse_acl(body.get("acl"), "fileData.acl").read_ids
+    readers = None if ids is None or EVERYBODY in ids else frozenset(ids)
+    return Notes(notes["metadata"], notes["tags"], readers, body.get("directory"))
 
 
 def upload(
@@ -159,14 +153,17 @@ def upload(
     the master key, and what ``check_may_upload`` raises; nothing is stored then.
     """
     check_may_upload(principal)
-    if notes.directory is not None and not principal.may_write_as_master:
-        raise OperationForbidden("Directory can only be set using the Master Key.")
+    directory = None
+    if notes.directory is not None:
+        if not principal.may_write_as_master:
+            raise OperationForbidden("Directory can only be set using the Master Key.")
+        directory = check_directory(notes.directory)
     check_name(name)
     if not upload.size:
         raise FileSaveFailed("Invalid file upload.")
     content_type = settled_type(name, declared_type, upload.head)
     record = FileRecord(
-        name=new_stored_name(with_extension(name, declared_type), notes.directory),
+        name=new_stored_name(with_extension(name, declared_type), directory),
         size=upload.size,
         content_type=content_type,
         sha256=upload.sha256,

@@ -29,10 +29,13 @@ def before_save(principal: Principal, record: FileRecord) -> FileRecord:
     if not triggers.has(FILE, "before_save"):
         return record
     returned = triggers.run(_occasion("before_save", principal, record)).object or {}
-    directory = returned.get("directory")
+    name = record.name
+    if "directory" in returned:
+        directory = returned["directory"] or None
+        name = in_directory(name, None if directory is None else check_directory(directory))
     return replace(
         record,
-        name=in_directory(record.name, None if directory is None else check_directory(directory)),
+        name=name,
         metadata=_notes(returned, "metadata"),
         tags=_notes(returned, "tags"),
     )

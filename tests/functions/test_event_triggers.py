@@ -132,6 +132,18 @@ def test_a_trigger_chooses_the_directory_of_a_file(master: Api) -> None:
     assert "/" not in upload(master).json["name"]
 
 
+def test_a_trigger_that_says_nothing_of_the_directory_leaves_it(master: Api) -> None:
+    @before_save(FILE)
+    def shorter(request: TriggerRequest) -> None:
+        del request.object["directory"]
+
+    headers = {"X-Svc-File-Directory": "a/b"}
+    stored = master.call(
+        "POST", "/files/a.txt", raw=b"x", content_type="text/plain", headers=headers
+    )
+    assert stored.json["name"].startswith("a/b/")
+
+
 def test_a_trigger_can_t_choose_a_directory_that_is_none(master: Api) -> None:
     @before_save(FILE)
     def outside(request: TriggerRequest) -> None:

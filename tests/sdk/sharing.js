@@ -207,6 +207,10 @@ const checks = {
     await file.save(as(ann));
     const answer = await fetch(file.url());
     assert.deepEqual(Buffer.from(await answer.arrayBuffer()), bytes);
+    const deeper = new Parse.File('many.bin', bytes, 'application/octet-stream');
+    deeper.setDirectory('a/b');
+    await deeper.save(master);
+    assert.match(deeper.name(), /^a\/b\/[0-9a-f]{32}_many\.bin$/);
   },
 };
 

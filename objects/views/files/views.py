@@ -53,7 +53,7 @@ from objects.views.files.uploads import json_upload, receive_form, receive_raw
 
 # The parts of ``fileData``, for bodies that are the file itself; a directory is no JSON.
 _NOTE_HEADERS = {"metadata": "FILE_METADATA", "tags": "FILE_TAGS", "acl": "FILE_ACL"}
-_DIRECTORY = "FILE_DIRECTORY"
+_DIRECTORY_HEADER = "FILE_DIRECTORY"
 _Binary: TypeAlias = Annotated[str, Meta(extra_json_schema={"format": "binary"})]
 # Of any type; generators of clients support this one.
 _CONTENT = Body({"application/octet-stream": _Binary, "*/*": _Binary})
@@ -219,7 +219,7 @@ class StoredFileView(ServiceView):
         try:
             response: HttpResponseBase
             if request.method == "DELETE":
-                response = render(self._removed(request, **kwargs))
+                response = render(self._removed_from_directory(request, **kwargs))
             else:
                 response = self._content(request, **kwargs)
         except Exception as error:
@@ -257,11 +257,13 @@ class StoredFileView(ServiceView):
         "removeFileInDirectory",
         "Remove a file that is in a directory",
         response=answer("The file was removed.", EmptyAnswer),
-        description="The path is `/files/` and the file's name, whose first word is `app_id` here.",
+        description="The path is `/files/` and the file's name, whose first word is `appId` here.",
         requires=Requires.MASTER_KEY,
         method="delete",
     )
-    def _removed(self, request: HttpRequest, app_id: str, name: str) -> Answer:
+    def _removed_from_directory(self, request: HttpRequest, app_id: str, name: str) -> Answer:
+        if file_host.is_for_files(request.META):
+            raise file_host.nothing_else()
         return _removed(request, f"{app_id}/{name}")
 
     def _methods(self) -> tuple[str, ...]:
@@ -278,10 +280,18 @@ class FileMetadataView(ServiceView):
     requires = Requires.APPLICATION
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        if request.method != "GET":
+        app_id, name = kwargs["app_id"], kwargs["name"]
+        # Also the place of a file in a directory such as "a/metadata".
+        stored_name = f"{app_id}/metadata/{name}"
+        is_removal = request.method == "DELETE" and is_stored_name(stored_name)
+        if request.method != "GET" and not is_removal:
             return super().dispatch(request, *args, **kwargs)
         try:
-            response = render(self._description(request, kwargs["app_id"], kwargs["name"]))
+            response = render(
+                _removed(request, stored_name)
+                if is_removal
+                else self._description(request, app_id, name)
+            )
         except Exception as error:
             response = error_response(error, request)
         return rate_limits.stamped(response, request)
@@ -411,8 +421,8 @@ def _notes_in_headers(meta: Mapping[str, Any]) -> dict[str, Json]:
         if text is not None:
             # WSGI hands over bytes as if they were Latin-1.
             notes[part] = parsers.decode_json(text.encode("latin-1", "replace"), part)
-    directory = _header(meta, _DIRECTORY)
-    return notes if directory is None else {**notes, "directory": directory}
+    directory = _header(meta, _DIRECTORY_HEADER)
+    return {**notes, "directory": directory} if directory else notes
 
 
 def _header(meta: Mapping[str, Any], name: str) -> str | None:

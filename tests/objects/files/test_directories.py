@@ -11,9 +11,12 @@ import pytest
 from django.conf import settings as django_settings
 from django.core.management import call_command
 
+from backend.kernel.errors import InvalidFileName
 from backend.settings.conf import service_settings
+from objects.files import service
 from objects.files.models import StoredFile
 from objects.files.orphans import unused_files
+from objects.files.uploads import Upload
 from tests.objects.files.uploads import PNG, file_path, send, stored, stored_names, upload
 from tests.people import sign_up
 from tests.rest import CLIENT, MASTER, READ_ONLY
@@ -69,6 +72,8 @@ def test_clients_choose_no_directory():
     answer = upload("a.png", headers={**ann.headers, "X-Parse-File-Directory": "reports"})
     assert answer.error == (400, 119)
     assert answer.json["error"] == "Directory can only be set using the Master Key."
+    answer = upload("a.png", headers={**ann.headers, "X-Parse-File-Directory": "../a"})
+    assert answer.error == (400, 119)
     assert upload("a.png", headers={**READ_ONLY, "X-Svc-File-Directory": "a"}).error == (400, 119)
     assert not stored_names()
 
@@ -76,20 +81,11 @@ def test_clients_choose_no_directory():
 @pytest.mark.parametrize(
     "directory",
     [
-        *("", "/", "/a", "a/", "a//b", ".", "..", "a/../b", "a/./b", "a.b", "a b", "_a", "-a", "ä"),
-        *(
-            "a\\b",
-            "a\n",
-            "a%2Fb",
-            "metadata",
-            "metadata/a",
-            "a/metadata",
-            "a" * 256,
-            1,
-            [],
-            {},
-            True,
-        ),
+        *("", "/", "/a", "a/", "a//b", ".", "..", "a/../b", "a/./b", "a.b", "a b", "_a", "-a"),
+        *("ä", "a\\b", "a\n", "a%2Fb", "metadata", "metadata/a", "a" * 256, "a/" * 127 + "bcd"),
+        # No directory is where a file may be.
+        *(f"{'0' * 32}_a", f"a/{'0' * 32}_a"),
+        *(1, True, [], {}),
     ],
     ids=lambda value: repr(value)[:20],
 )
@@ -102,10 +98,14 @@ def test_a_directory_that_is_none_is_refused(directory):
     assert not stored_names()
 
 
+def test_an_empty_header_names_no_directory():
+    assert "/" not in stored("a.png", headers={**MASTER, "X-Svc-File-Directory": ""})
+
+
 def test_the_longest_directory_and_name_are_stored_and_found():
-    directory = "/".join(["d" * 127, "e" * 127])
+    directory = "/".join(["d" * 128, "e" * 127])
     name = stored("f" * 128, headers={**MASTER, "X-Svc-File-Directory": directory})
-    assert len(name) == 255 + 1 + 33 + 128
+    assert len(name) == 256 + 1 + 33 + 128
     assert send("GET", file_path(name)).body == PNG
 
 
@@ -119,6 +119,21 @@ def test_the_master_key_removes_a_file_by_its_whole_name():
     assert (answer.status, answer.json) == (200, {})
     assert send("GET", file_path(name)).status == 404
     assert not stored_names()
+
+
+def test_parts_after_the_first_may_be_called_metadata():
+    name = stored("a.png", headers={**MASTER, "X-Svc-File-Directory": "a/metadata"})
+    assert send("GET", file_path(name)).body == PNG
+    assert send("GET", f"/files/test-app/metadata/{name}").json["name"] == name
+    assert send("DELETE", f"/files/{name}", headers=CLIENT).error == (403, 119)
+    assert send("DELETE", f"/files/{name}", headers=MASTER).json == {}
+    assert not stored_names()
+
+
+@pytest.mark.parametrize("directory", ["metadata", "a" * 256, f"{'0' * 32}_a", "a/../b", "-"])
+def test_a_file_of_another_server_has_a_directory_that_files_here_may_have(directory):
+    with Upload(100) as incoming, pytest.raises(InvalidFileName):
+        service.transfer(f"{directory}/{'1' * 32}_a.txt", incoming, None)
 
 
 def test_a_private_file_in_a_directory_is_opened_by_its_link():
@@ -137,6 +152,11 @@ def test_files_with_a_host_of_their_own_keep_their_directory(settings):
     moved = send("GET", file_path(name))
     assert moved.status == 307
     assert moved.headers["location"].endswith(f"//files.example.org/api/files/test-app/{name}")
+    on_host = {**MASTER, "Host": "files.example.org"}
+    assert send("GET", file_path(name), headers=on_host).body == PNG
+    for deeper in (name, f"a/metadata/{name}"):
+        assert send("DELETE", f"/files/{deeper}", headers=on_host).error == (404, 108)
+    assert send("GET", file_path(name), headers=on_host).body == PNG
 
 
 def test_an_object_shows_the_address_of_today(master, settings):
@@ -152,7 +172,7 @@ def test_an_object_shows_the_address_of_today(master, settings):
 
 def test_clean_files_finds_unused_files_in_directories(master):
     used, unused, plain = in_directory(), in_directory(), stored("a.png")
-    in_hex = stored("a.png", headers={**MASTER, "X-Svc-File-Directory": f"{'0' * 32}_a"})
+    in_hex = stored("a.png", headers={**MASTER, "X-Svc-File-Directory": f"x{'0' * 32}_a"})
     master.make("Photo", image={"__type": "File", "name": used}, text=f"see {in_hex}")
     StoredFile.objects.update(created_at=datetime.now(UTC) - timedelta(hours=48))
     with unused_files() as found:
@@ -160,3 +180,17 @@ def test_clean_files_finds_unused_files_in_directories(master):
     call_command("clean_files", "--delete", stdout=io.StringIO())
     assert send("GET", file_path(used)).body == send("GET", file_path(in_hex)).body == PNG
     assert send("GET", file_path(unused)).status == 404
+
+
+def test_clean_files_removes_files_of_other_servers_that_share_their_digits(master):
+    names = [f"{'1' * 32}_a.txt", f"a/{'1' * 32}_a.txt", f"{'1' * 32}_b.txt", f"{'2' * 32}_b.txt"]
+    for name in names:
+        with Upload(100) as incoming:
+            incoming.write(b"hello")
+            assert service.transfer(name, incoming, None)
+    StoredFile.objects.update(created_at=datetime.now(UTC) - timedelta(hours=48))
+    with unused_files() as found:
+        assert {each.name for each in found} == {*names}
+    master.make("Photo", text=names[1])
+    with unused_files() as found:
+        assert {each.name for each in found} == {names[3]}

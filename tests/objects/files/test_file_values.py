@@ -122,4 +122,5 @@ def test_a_trusted_url_stays_as_it_is(master, settings):
 def test_names_that_arent_ours_are_quoted():
     assert file_url("../a b?c#d").endswith("/files/test-app/..%2Fa%20b%3Fc%23d")
     assert file_url("../a").endswith("/files/test-app/..%2Fa")
+    assert file_url("a/..").endswith("/files/test-app/a%2F..")
     assert file_url("a/../b c").endswith("/files/test-app/a%2F..%2Fb%20c")
