@@ -40,7 +40,8 @@ from objects.views.classes import InstallationsView, ObjectsView, ObjectView
 from objects.views.config import ConfigView
 from objects.views.email import RequestPasswordResetView, VerificationEmailRequestView
 from objects.views.events import EventsView, EventView
-from objects.views.files.views import FileMetadataView, FileView, NamelessFileView, StoredFileView
+from objects.views.files.stored import FileMetadataView, StoredFileView
+from objects.views.files.views import FileView, NamelessFileView
 from objects.views.pages.views import (
     ChoosePasswordPage,
     NamedPage,
