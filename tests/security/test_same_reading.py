@@ -30,7 +30,7 @@ FREE_TO_DELETE = {
     "hooks/triggers/<str:class_name>/<str:trigger_name>",
 }
 # As with Parse, the description of what isn't there is empty.
-EMPTY_IF_MISSING = {"files/<str:app_id>/metadata/<str:name>"}
+EMPTY_IF_MISSING = {"files/<str:app_id>/metadata/<path:name>"}
 # Pages for browsers, whose refusals are pages as well, but for the paths that no layer accepts.
 PAGES = "apps/"
 _VOLATILE = {"objectId", "createdAt", "updatedAt", "sessionToken", "expiresAt", "url", "name"}
