@@ -14,6 +14,7 @@ from hmac import compare_digest
 from time import time
 from typing import Any, Final, NamedTuple
 
+from backend.http.headers import header_names
 from backend.http.ports import ports
 from backend.kernel.errors import (
     InvalidApplicationId,
@@ -93,8 +94,8 @@ _HEADERS = (
     "MAINTENANCE_KEY",
     "WINDOWS_KEY",
 )
-_WITHOUT_ALIAS = tuple((f"HTTP_X_SVC_{name}",) * 2 for name in _HEADERS)
-_WITH_ALIAS = tuple((f"HTTP_X_SVC_{name}", f"HTTP_X_PARSE_{name}") for name in _HEADERS)
+_WITH_ALIAS = tuple(map(header_names, _HEADERS))
+_WITHOUT_ALIAS = tuple((header, header) for header, _ in _WITH_ALIAS)
 
 
 def of_request(meta: MutableMapping[str, Any]) -> Credentials:

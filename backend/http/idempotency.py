@@ -16,6 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from backend.http.call import Call
+from backend.http.headers import header_names
 from backend.http.ports import ports
 from backend.http.renderers import Answer, encode_json
 from backend.kernel.errors import (
@@ -34,7 +35,7 @@ from backend.settings.conf import service_settings
 REPLAYED = "Idempotent-Replayed"
 """The header that says of an answer that it is a former one."""
 
-_HEADER, _ALIAS = "HTTP_X_SVC_REQUEST_ID", "HTTP_X_PARSE_REQUEST_ID"
+_HEADER, _ALIAS = header_names("REQUEST_ID")
 _ONE_ID_FOR_ALL: Final = re.compile(r"(?:i|osx|apple-tv|apple-watch)\d")
 _WRITES = frozenset({"POST", "PUT", "DELETE"})
 _WELL_FORMED = re.compile(r"[!-~]{1,128}", re.ASCII).fullmatch

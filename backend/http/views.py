@@ -24,6 +24,7 @@ from backend.http.bodies import parsers
 from backend.http.call import Call
 from backend.http.context import client_address
 from backend.http.exceptions import error_response
+from backend.http.headers import header_names, read_header
 from backend.http.idempotency import Keeping
 from backend.http.permissions import Requires, check_route
 from backend.http.renderers import Answer, render
@@ -34,6 +35,7 @@ from backend.logs.setup import get_logger
 from backend.settings.conf import service_settings
 
 METHODS = ("GET", "POST", "PUT", "DELETE")
+_CONTEXT_HEADER = header_names("CLOUD_CONTEXT")
 
 
 class MethodNotAllowed(CommandUnavailable):
@@ -192,7 +194,7 @@ def _context(request: HttpRequest, body: dict[str, Any]) -> dict[str, Any] | Non
     """
     context: Any = body.pop("_context", None) if body else None
     if context is None:
-        text = _context_header(request.META)
+        text = read_header(request.META, _CONTEXT_HEADER)
         if text is None:
             return None
         # WSGI decodes header bytes as Latin-1.
@@ -211,13 +213,6 @@ def check_context(context: Any) -> dict[str, Any]:
     if not isinstance(context, dict):
         raise InvalidJSON("Invalid object for context.")
     return context
-
-
-def _context_header(meta: Mapping[str, Any]) -> str | None:
-    text = meta.get("HTTP_X_SVC_CLOUD_CONTEXT")
-    if text is None and service_settings.PARSE_HEADERS:
-        text = meta.get("HTTP_X_PARSE_CLOUD_CONTEXT")
-    return text
 
 
 class UnknownRoute(ServiceView):

@@ -13,6 +13,7 @@ from backend.http.authentication import Credentials
 from backend.http.bodies import parsers
 from backend.http.call import Call
 from backend.http.exceptions import error_response
+from backend.http.headers import header_names, read_header
 from backend.http.permissions import Requires, check_route
 from backend.http.renderers import Answer, render
 from backend.http.views import MethodNotAllowed, ServiceView
@@ -30,8 +31,8 @@ from objects.views.files.removals import deleted, once, removed
 from objects.views.files.uploads import json_upload, receive_form, receive_raw
 
 # The parts of ``fileData``, for bodies that are the file itself; a directory is no JSON.
-_NOTE_HEADERS = {"metadata": "FILE_METADATA", "tags": "FILE_TAGS", "acl": "FILE_ACL"}
-_DIRECTORY_HEADER = "FILE_DIRECTORY"
+_NOTE_HEADERS = {part: header_names(f"FILE_{part.upper()}") for part in ("metadata", "tags", "acl")}
+_DIRECTORY_HEADER = header_names("FILE_DIRECTORY")
 _Binary: TypeAlias = Annotated[str, Meta(extra_json_schema={"format": "binary"})]
 _NOTE_PARAMETERS = tuple(
     {"name": f"X-Svc-File-{name}", "in": "header", "description": description, "schema": schema}
@@ -195,17 +196,9 @@ def _stored(
 
 def _notes_in_headers(meta: Mapping[str, Any]) -> dict[str, Json]:
     notes: dict[str, Json] = {}
-    for part, header in _NOTE_HEADERS.items():
-        text = _header(meta, header)
+    for part, names in _NOTE_HEADERS.items():
+        text = read_header(meta, names)
         if text is not None:
-            # WSGI hands over bytes as if they were Latin-1.
             notes[part] = parsers.decode_json(text.encode("latin-1", "replace"), part)
-    directory = _header(meta, _DIRECTORY_HEADER)
+    directory = read_header(meta, _DIRECTORY_HEADER)
     return {**notes, "directory": directory} if directory else notes
-
-
-def _header(meta: Mapping[str, Any], name: str) -> str | None:
-    text: str | None = meta.get(f"HTTP_X_SVC_{name}")
-    if text is None and service_settings.PARSE_HEADERS:
-        text = meta.get(f"HTTP_X_PARSE_{name}")
-    return text
