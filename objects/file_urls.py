@@ -17,13 +17,12 @@ EXPIRES = "expires"
 SIGNATURE = "signature"
 
 _MARK = "[0-9a-f]{32}_"
-_FILE = re.compile(
-    rf'\{{"url": "([^"\\]*)", "name": "((?:[\w-]+/)*+{_MARK}[^"\\]*)", "__type": "File"\}}',
-    re.ASCII,
-)
 _LAST_PART = re.compile(rf"{_MARK}[_a-zA-Z0-9][a-zA-Z0-9@. ~_-]{{0,127}}")
 # No part looks like a file, whose place in storage it could have, or is too long for a folder.
 _PART = rf"(?!{_MARK})[a-zA-Z0-9_-]{{1,255}}"
+_FILE = re.compile(
+    rf'\{{"url": "([^"\\]*)", "name": "((?:{_PART}/)*+{_MARK}[^"\\]*)", "__type": "File"\}}'
+)
 # The route of files' metadata begins with the first part that isn't allowed.
 _DIRECTORY = re.compile(rf"(?!metadata(?:/|$))(?=[a-zA-Z0-9]){_PART}(?:/{_PART})*")
 _LONGEST_DIRECTORY = 256  # as with Parse Server

@@ -85,7 +85,7 @@ def parse_write(
             elif isinstance(value, dict):
                 operations[name] = _parse_operation(key, value)
             else:
-                operations[name] = Set(normalise(value, key, key.count(".") if is_path else 0))
+                operations[name] = Set(normalise(value, key, key.count(".")))
     if has_paths:
         _check_apart(operations)
     if times and sets_times and creating:

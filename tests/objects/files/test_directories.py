@@ -26,11 +26,11 @@ pytestmark = pytest.mark.django_db
 IN_DIRECTORY = {**MASTER, "X-Svc-File-Directory": "reports/2026"}
 
 
-def in_directory(name: str = "a.png", headers: dict[str, str] = IN_DIRECTORY) -> str:
-    """The name of a file in ``reports/2026``."""
-    value = stored(name, headers=headers)
-    assert value.startswith("reports/2026/"), value
-    return value
+def in_directory(**headers: str) -> str:
+    """The name of a file in ``reports/2026`` that is uploaded with these headers, too."""
+    name = stored("a.png", headers={**IN_DIRECTORY, **headers})
+    assert name.startswith("reports/2026/"), name
+    return name
 
 
 def test_the_master_key_puts_a_file_into_a_directory():
@@ -42,8 +42,8 @@ def test_the_master_key_puts_a_file_into_a_directory():
     shown = send("GET", file_path(answer.json["name"]))
     assert (shown.status, shown.body) == (200, PNG)
     assert shown.headers["content-disposition"] == 'inline; filename="my file.png"'
-    known = send("GET", f"/files/test-app/metadata/{answer.json['name']}").json
-    assert (known["name"], known["url"]) == (answer.json["name"], answer.json["url"])
+    described = send("GET", f"/files/test-app/metadata/{answer.json['name']}").json
+    assert (described["name"], described["url"]) == (answer.json["name"], answer.json["url"])
     (path,) = (Path(django_settings.DATA_DIR) / "files").rglob("*_my file.png")
     assert path.parent.parent.parts[-2:] == ("reports", "2026")
 
@@ -137,12 +137,12 @@ def test_a_file_of_another_server_has_a_directory_that_files_here_may_have(direc
 
 
 def test_a_private_file_in_a_directory_is_opened_by_its_link():
-    name = in_directory(headers={**IN_DIRECTORY, "X-Svc-File-ACL": "{}"})
+    name = in_directory(**{"X-Svc-File-ACL": "{}"})
     assert send("GET", file_path(name)).status == 404
-    known = send("GET", f"/files/test-app/metadata/{name}", headers=MASTER).json
-    link = known["url"].removeprefix(service_settings.PUBLIC_URL)
+    described = send("GET", f"/files/test-app/metadata/{name}", headers=MASTER).json
+    link = described["url"].removeprefix(service_settings.PUBLIC_URL)
     assert send("GET", link).body == PNG
-    other = in_directory(headers={**IN_DIRECTORY, "X-Svc-File-ACL": "{}"})
+    other = in_directory(**{"X-Svc-File-ACL": "{}"})
     assert send("GET", link.replace(name, other)).status == 404
 
 
