@@ -9,6 +9,7 @@ from functools import lru_cache
 from time import time
 from urllib.parse import quote, urlsplit
 
+import regex
 from django.core.signing import BadSignature, Signer
 
 from backend.settings.conf import service_settings
@@ -17,7 +18,14 @@ EXPIRES = "expires"
 SIGNATURE = "signature"
 
 _MARK = "[0-9a-f]{32}_"
-_LAST_PART = re.compile(rf"{_MARK}[_a-zA-Z0-9][a-zA-Z0-9@. ~_-]{{0,127}}")
+# What a client calls a file: letters and digits of every script, and punctuation that no shell,
+# path or header reads as a separator. As with Parse there is no slash, no dot at the beginning.
+_GIVEN = (
+    r"[[_\p{L}\p{N}]--\p{Default_Ignorable_Code_Point}]"
+    r"[[@. ~_()\[\]+,'&\-\p{L}\p{M}\p{N}]--\p{Default_Ignorable_Code_Point}]{0,127}"
+)
+_GIVEN_NAME = regex.compile(_GIVEN, regex.V1)
+_LAST_PART = regex.compile(_MARK + _GIVEN, regex.V1)
 # No part looks like a file, whose place in storage it could have, or is too long for a folder.
 _PART = rf"(?!{_MARK})[a-zA-Z0-9_-]{{1,255}}"
 _FILE = re.compile(
@@ -49,6 +57,11 @@ class Link:
 def is_directory(text: str) -> bool:
     """Whether stored files may be in this directory: ``a/b``."""
     return len(text) <= _LONGEST_DIRECTORY and _DIRECTORY.fullmatch(text) is not None
+
+
+def is_given_name(name: str) -> bool:
+    """Whether a client may call a file so: ``photo (1).png``."""
+    return _GIVEN_NAME.fullmatch(name) is not None
 
 
 def is_stored_name(name: str) -> bool:

@@ -110,15 +110,16 @@ _PARSED = "service.credentials"  # no header has this name: those begin with HTT
 
 
 def from_headers(meta: Mapping[str, Any]) -> Credentials:
-    """The credentials in a request's headers, or in its HTTP Basic authorisation."""
+    """The credentials in a request's headers, or in its HTTP Basic authorisation.
+
+    An empty header is a missing one.
+    """
     names = _WITH_ALIAS if service_settings.PARSE_HEADERS else _WITHOUT_ALIAS
     credentials = Credentials._make(
-        [meta[name] if name in meta else meta.get(alias) for name, alias in names]
+        [meta.get(name) or meta.get(alias) or None for name, alias in names]
     )
-    if not credentials.application_id:  # empty: the header names no application
-        authorization = meta.get("HTTP_AUTHORIZATION")
-        basic = {} if authorization is None else _basic(authorization)
-        return credentials._replace(**{"application_id": None, **basic})
+    if credentials.application_id is None and "HTTP_AUTHORIZATION" in meta:
+        return credentials._replace(**_basic(meta["HTTP_AUTHORIZATION"]))
     return credentials
 
 
@@ -143,7 +144,7 @@ def take_from_body(body: dict[str, Any], headers: Credentials) -> Credentials:
     """Remove what SDKs put into a body beside its fields; return the request's credentials.
 
     Those in the body count only when no header names an application, and keys in headers then count
-    in addition. Raises ``InvalidJSON``.
+    in addition. An empty text is a missing one. Raises ``InvalidJSON``.
     """
     if body.keys().isdisjoint(_NAMES_IN_BODIES):
         return headers
@@ -155,7 +156,8 @@ def take_from_body(body: dict[str, Any], headers: Credentials) -> Credentials:
         if value is not None:
             if type(value) is not str:
                 raise InvalidJSON(f"{name}: expected a string")
-            values[attribute] = value
+            if value:
+                values[attribute] = value
     if headers.application_id is not None or not values:
         return headers
     return headers._replace(**values)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from django.conf import settings
+
 from backend.settings.conf import service_settings
 
 
@@ -23,3 +25,13 @@ def read_header(meta: Mapping[str, Any], names: tuple[str, str]) -> str | None:
     if text is None and service_settings.PARSE_HEADERS:
         text = meta.get(alias)
     return text
+
+
+def status_id_headers(kind: str, status_id: str) -> dict[str, str]:
+    """Return the headers that name the status (``Job``, ``Push``) of what a request has started."""
+    prefixes = ("Svc", "Parse") if service_settings.PARSE_HEADERS else ("Svc",)
+    return {
+        **{f"X-{prefix}-{kind}-Status-Id": status_id for prefix in prefixes},
+        # Parse's JavaScript SDK reads only headers that are exposed, also without an origin.
+        "Access-Control-Expose-Headers": ", ".join(settings.CORS_EXPOSE_HEADERS),
+    }

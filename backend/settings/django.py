@@ -78,6 +78,9 @@ CORS_ALLOW_HEADERS = [
     "accept",
     "authorization",
     "content-type",
+    # Players and viewers of documents read files part by part.
+    "range",
+    "if-range",
     "x-request-id",
     "x-requested-with",
     *(f"{prefix}-{name.lower()}" for prefix in ("x-svc", "x-parse") for name in _HEADERS.split()),
@@ -88,9 +91,9 @@ CORS_EXPOSE_HEADERS = [
     "retry-after",
     "x-svc-mode",
     "idempotent-replayed",
-    # Parse's JavaScript SDK looks for it in this spelling.
-    "X-Svc-Job-Status-Id",
-    "X-Parse-Job-Status-Id",
+    # Parse's JavaScript SDK looks for them in this spelling.
+    *(f"X-{prefix}-{kind}-Status-Id" for prefix in ("Svc", "Parse") for kind in ("Job", "Push")),
+    *("accept-ranges", "content-disposition", "content-length", "content-range", "etag"),
     *(f"ratelimit-{name}" for name in ("limit", "remaining", "reset")),
 ]
 CORS_ALLOW_METHODS = ["GET", "POST", "PUT", "DELETE", "OPTIONS"]

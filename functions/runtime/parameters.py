@@ -22,6 +22,7 @@ import msgspec
 
 from backend.kernel.errors import ScriptFailed
 from functions.runtime.parameter_errors import choices, reason, type_names
+from functions.runtime.time_zones import may_lack_zone, with_zones
 from functions.runtime.values import File, GeoPoint, Object, Pointer, Polygon, Relation
 
 Meta = msgspec.Meta
@@ -32,7 +33,10 @@ _NO_TEXT: Final = inspect.Parameter.empty
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter: ``schema`` is its JSON schema, ``default`` None where it is required."""
+    """One parameter: ``schema`` is its JSON schema, ``default`` None where it is required.
+
+    ``may_lack_zone`` is set if a value may hold a time without a zone.
+    """
 
     name: str
     type: Any
@@ -40,6 +44,7 @@ class Parameter:
     default: Any
     description: str
     schema: Mapping[str, Any]
+    may_lack_zone: bool
 
 
 class Parameters:
@@ -104,10 +109,11 @@ class _Nothing:
 
 def _converted(parameter: Parameter, value: Any) -> Any:
     try:
-        return msgspec.convert(value, parameter.type, strict=True, dec_hook=_same)
+        converted = msgspec.convert(value, parameter.type, strict=True, dec_hook=_same)
     except msgspec.ValidationError as error:
         message = reason(str(error), parameter.schema)
         raise ScriptFailed(f"Invalid parameter {parameter.name}: {message}") from None
+    return with_zones(converted) if parameter.may_lack_zone else converted
 
 
 def _same(type_: type[Any], value: Any) -> Any:
@@ -176,7 +182,9 @@ def _parameter(parameter: inspect.Parameter, hint: Any) -> Parameter:
         schema = {**_inlined(schema, components)}
     is_required = parameter.default is _NO_TEXT
     default = None if is_required else _plain(parameter.default)
-    return Parameter(parameter.name, type_, is_required, default, description, schema)
+    return Parameter(
+        parameter.name, type_, is_required, default, description, schema, may_lack_zone(type_)
+    )
 
 
 def _schema(type_: type[Any]) -> dict[str, Any]:

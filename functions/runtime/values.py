@@ -28,6 +28,7 @@ from uuid import UUID
 import msgspec
 
 from backend.kernel.errors import InvalidJSON
+from functions.runtime.time_zones import with_zones
 from objects.core.values import wire_time
 
 _MAX_DEPTH: Final = 200
@@ -242,14 +243,14 @@ def decode_object(class_name: str, wire: Mapping[str, Any], *, depth: int = 0) -
     fields = _decode_fields(own, depth)
     for name in ("createdAt", "updatedAt"):
         if isinstance(fields.get(name), str):
-            fields[name] = datetime.fromisoformat(fields[name])
+            fields[name] = with_zones(datetime.fromisoformat(fields[name]))
     return Object(class_name, fields)
 
 
 def _decode_typed(type_: object, value: dict[str, Any], depth: int) -> Any:
     try:
         if type_ == "Date":
-            return datetime.fromisoformat(value["iso"]).astimezone(UTC)
+            return with_zones(datetime.fromisoformat(value["iso"])).astimezone(UTC)
         if type_ == "Pointer":
             return Pointer(_text(value["className"]), _text(value["objectId"]))
         if type_ == "GeoPoint":

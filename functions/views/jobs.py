@@ -10,21 +10,20 @@ from msgspec import Meta
 
 from backend.http.bodies.parsers import decoded_parameters
 from backend.http.call import Call
+from backend.http.headers import status_id_headers
 from backend.http.permissions import Requires
 from backend.http.renderers import Answer
 from backend.http.views import ServiceView
 from backend.kernel.errors import InvalidValue
 from backend.openapi import DateTime, EmptyObject, answer, describes, optional
-from backend.settings.conf import service_settings
 from functions.jobs import parse_schedules
 from functions.jobs.start import check_may_start, start
 
-_STATUS_ID = "Job-Status-Id"
 _STARTED: Final = answer(
     "The run is queued.",
     EmptyObject,
     headers={
-        f"X-Svc-{_STATUS_ID}": {
+        "X-Svc-Job-Status-Id": {
             "description": "The id of the run's object of `_JobStatus`.",
             "schema": {"type": "string"},
         }
@@ -143,12 +142,7 @@ class JobsView(ServiceView):
 
 def _started(call: Call, name: str, params: Mapping[str, Any]) -> Answer:
     status_id = start(name, params, source="api", principal=call.principal)
-    headers = {f"X-Svc-{_STATUS_ID}": status_id}
-    if service_settings.PARSE_HEADERS:
-        headers[f"X-Parse-{_STATUS_ID}"] = status_id
-    # Parse's JavaScript SDK reads only headers that are exposed, also where there are no origins.
-    headers["Access-Control-Expose-Headers"] = ", ".join(headers)
-    return Answer({}, headers=headers)
+    return Answer({}, headers=status_id_headers("Job", status_id))
 
 
 class JobSchedulesView(ServiceView):

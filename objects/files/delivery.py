@@ -18,8 +18,10 @@ any page's origin. Chromium 150 opens its viewer under the same sandbox, so PDF 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping
 from typing import Any, Final
+from urllib.parse import quote
 
 from backend.kernel.errors import OperationForbidden
 from objects.files.names import given_name
@@ -68,10 +70,7 @@ def content_headers(stored_name: str, content_type: str) -> dict[str, str]:
     is_displayed = _DISPLAYED.fullmatch(media_type) is not None
     return {
         "Content-Type": served_type(content_type),
-        # The characters of a file's name need no escape.
-        "Content-Disposition": (
-            f'{"inline" if is_displayed else "attachment"}; filename="{given_name(stored_name)}"'
-        ),
+        "Content-Disposition": _disposition(is_displayed, given_name(stored_name)),
         "Content-Security-Policy": _DISPLAYED_POLICY if is_displayed else _POLICY,
         "X-Content-Type-Options": "nosniff",
         # Apps show files on pages of other origins.
@@ -79,6 +78,18 @@ def content_headers(stored_name: str, content_type: str) -> dict[str, str]:
         # The address of a private file holds its signature.
         "Referrer-Policy": "no-referrer",
     }
+
+
+def _disposition(is_displayed: bool, name: str) -> str:
+    """Return the header with the file's name, as RFC 6266 has it.
+
+    Names beyond ASCII come in both forms; old clients read the first alone.
+    """
+    kind = "inline" if is_displayed else "attachment"
+    if name.isascii():
+        return f'{kind}; filename="{name}"'
+    fallback = re.sub(r"[^ -~]", "_", unicodedata.normalize("NFC", name))
+    return f"{kind}; filename=\"{fallback}\"; filename*=UTF-8''{quote(name, safe='')}"
 
 
 def served_type(content_type: str) -> str:

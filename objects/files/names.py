@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
+import unicodedata
 from typing import Final
 
 from backend.kernel.errors import InvalidFileName
 from backend.kernel.json_types import Json
 from backend.kernel.randomness import random_bytes
-from objects.file_urls import is_directory
+from objects.file_urls import is_directory, is_given_name
 
 MAX_NAME_LENGTH: Final = 128
 
-# As Parse has it: no slash, no backslash, no dot at the beginning, nothing that isn't ASCII.
-_GIVEN = re.compile(r"[_a-zA-Z0-9][a-zA-Z0-9@. ~_-]*")
+_MARK_LENGTH: Final = 33  # 32 digits and _
+_NOT_IN_KEYS: Final = re.compile(r"[^a-zA-Z0-9@. ~_-]")
 
 
 def check_name(name: str) -> str:
@@ -22,7 +24,7 @@ def check_name(name: str) -> str:
         raise InvalidFileName("Filename not provided.")
     if len(name) > MAX_NAME_LENGTH:
         raise InvalidFileName("Filename too long.")
-    if not _GIVEN.fullmatch(name):
+    if not is_given_name(name):
         raise InvalidFileName("Filename contains invalid characters.")
     return name
 
@@ -66,14 +68,24 @@ def given_name(stored_name: str) -> str:
 
 
 def storage_key(stored_name: str) -> str:
-    """Where the file is in storage: in one of 256 folders of its directory."""
+    """Return where the file is in storage: in one of 256 folders of its directory.
+
+    File systems and object storages don't agree on encoding, length and composition of letters
+    beyond ASCII, so digits that depend on the whole name stand in for them.
+    """
     name = without_directory(stored_name)
-    return f"{stored_name[: -len(name)]}{name[:2]}/{name}"
+    key = _NOT_IN_KEYS.sub("_", name)
+    if key != name:
+        digest = hashlib.sha256(name.encode()).hexdigest()[:16]
+        key = f"{key[:_MARK_LENGTH]}{digest}_{key[_MARK_LENGTH:]}"
+    return f"{stored_name[: -len(name)]}{name[:2]}/{key}"
 
 
 def extension(name: str) -> str:
     """The extension in lower case without its dot, ``""`` if there is none.
 
-    Dots and blanks at the end don't hide it: some systems drop them.
+    Dots and blanks at the end don't hide it: some systems drop them. Neither do full-width
+    or other compatible forms of letters.
     """
+    name = unicodedata.normalize("NFKC", name)
     return name.rstrip(". ").lower().rpartition(".")[2] if "." in name.rstrip(". ") else ""

@@ -10,11 +10,11 @@ import msgspec
 from msgspec import Meta
 
 from backend.http.call import Call
+from backend.http.headers import status_id_headers
 from backend.http.permissions import Requires
 from backend.http.renderers import Answer
 from backend.kernel.json_types import Wire
 from backend.openapi import DateTime, answer, describes, optional
-from backend.settings.conf import service_settings
 from objects import service
 from objects.core.names import AUDIENCE, ObjectId
 from objects.core.query.options import parse_find_options, parse_get_options
@@ -24,9 +24,8 @@ from objects.views.base import ClassView
 from objects.views.bodies import CREATED, DONE, FIND_PARAMETERS, GET_PARAMETERS, UPDATED
 from objects.views.classes import created_answer, find_limits
 
-_STATUS_ID: Final = "Push-Status-Id"
 _SENT: Final = {
-    f"X-Svc-{_STATUS_ID}": {
+    "X-Svc-Push-Status-Id": {
         "description": "The id of the push's object of `_PushStatus`.",
         "schema": {"type": "string"},
     }
@@ -91,12 +90,7 @@ class PushView(ClassView):
     )
     def post(self, call: Call) -> Answer:
         push_id = send(call.principal, call.body)
-        headers: dict[str, str] = {f"X-Svc-{_STATUS_ID}": push_id}
-        if service_settings.PARSE_HEADERS:
-            headers[f"X-Parse-{_STATUS_ID}"] = push_id
-        # Parse's JavaScript SDK reads only headers that are exposed, also without origins.
-        headers["Access-Control-Expose-Headers"] = ", ".join(headers)
-        return Answer({"result": True}, headers=headers)
+        return Answer({"result": True}, headers=status_id_headers("Push", push_id))
 
 
 class PushAudiencesView(ClassView):

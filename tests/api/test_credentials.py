@@ -48,7 +48,7 @@ def test_without_a_valid_client_key_it_is_refused(headers):
     reply = Api({**APPLICATION, **headers}).get("/classes/Game")
     assert reply.error == (403, 262)
     # Parse's text alone for a wrong key; apps compare it.
-    reason = "" if headers else ": a valid client key is required"
+    reason = "" if any(headers.values()) else ": a valid client key is required"
     assert reply.json["error"] == f"unauthorized{reason}"
 
 
@@ -142,8 +142,28 @@ def test_the_master_key_is_refused_from_elsewhere(settings):
 
 def test_an_unset_key_lets_no_one_in(settings):
     settings.SERVICE = {**settings.SERVICE, "READ_ONLY_MASTER_KEY": "", "CLIENT_KEY": ""}
-    assert Api({**APPLICATION, "X-Svc-Master-Key": ""}).get("/classes/Game").error == (403, 261)
+    assert Api({**APPLICATION, "X-Svc-Master-Key": ""}).get("/classes/Game").error == (403, 262)
     assert Api({**APPLICATION, "X-Svc-Client-Key": ""}).get("/classes/Game").error == (403, 262)
+
+
+@pytest.mark.parametrize("name", ["Session-Token", "Master-Key", "Maintenance-Key"])
+def test_an_empty_credential_is_a_missing_one(name):
+    body = {"_ApplicationId": "test-app", "_RestAPIKey": "test-rest-key", "_method": "GET"}
+    in_body = Api().post("/classes/Game", {**body, f"_{name.replace('-', '')}": ""})
+    replies = [
+        in_body,
+        *(
+            Api({**CLIENT, f"X-{prefix}-{name}": ""}).get("/classes/Game")
+            for prefix in ("Svc", "Parse")
+        ),
+    ]
+    assert [reply.status for reply in replies] == [200, 200, 200]
+    assert Api({**CLIENT, f"X-Svc-{name}": ""}).get("/schemas").error == (403, 119)
+
+
+def test_an_empty_header_leaves_the_word_to_its_alias():
+    headers = {**APPLICATION, "X-Svc-Master-Key": "", "X-Parse-Master-Key": "test-master-key"}
+    assert Api(headers).get("/schemas").status == 200
 
 
 @pytest.mark.parametrize("path", ["/schemas", "/schemas/Game", "/aggregate/Game"])

@@ -109,6 +109,31 @@ def test_a_browser_may_read_answers_and_errors():
         assert reply.headers["Access-Control-Allow-Origin"] == "*"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        r'{"s": "\ud83d"}',
+        r'{"s": "\ud83d and more text"}',
+        r'{"s": "\ud83d\u0041 and more text"}',
+        r'{"s": "\udc00"}',
+        r'{"\ud83d": 1}',
+        r'{"s": "\\\ud83d"}',
+        r'["\ud83d\n"',
+    ],
+)
+def test_half_of_a_surrogate_pair_is_named(client, text):
+    reply = client.call("POST", "/classes/Game", raw=text.encode())
+    assert reply.error == (400, 107)
+    assert "half of a surrogate pair" in reply.json["error"]
+
+
+@pytest.mark.parametrize("text", ['{"s": "a', r'{"s": "\\ud83d', r'{"s": "\ud83d\ude00'])
+def test_json_that_ends_early_is_called_truncated(client, text):
+    reply = client.call("POST", "/classes/Game", raw=text.encode())
+    assert reply.error == (400, 107)
+    assert "truncated" in reply.json["error"]
+
+
 @pytest.mark.parametrize("query", ["where=%ff", "a&" * 200])
 def test_an_odd_query_string_is_a_clear_400(master, query):
     assert master.call("GET", f"/classes/Game?{query}").status == 400

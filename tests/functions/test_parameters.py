@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
-from typing import Annotated, Any, Literal
+from datetime import UTC, date, datetime, timedelta
+from typing import Annotated, Any, Literal, NamedTuple
 
+import msgspec
 import pytest
 
 from backend.kernel.errors import ScriptFailed
@@ -157,6 +158,83 @@ def test_the_error_of_a_time_says_how_it_is_written(name: str, value: Any, text:
     ): ...
 
     assert refusal(take, {name: value}).startswith(f"Invalid parameter {name}: {text}")
+
+
+class Visit(NamedTuple):
+    at: datetime
+
+
+class Stay(msgspec.Struct, frozen=True):
+    times: tuple[datetime, ...]
+    next: Stay | None = None
+
+
+@pytest.mark.parametrize(
+    ("type_", "value", "expected"),
+    [
+        (datetime, "{}", "{}"),
+        (datetime | None, "{}", "{}"),
+        (list[datetime], ["{}", "{}"], ["{}", "{}"]),
+        (dict[str, datetime], {"a": "{}"}, {"a": "{}"}),
+        (Table, {"room": "inside", "when": "{}"}, Table("inside", "{}")),
+        (Visit, ["{}"], Visit("{}")),
+        (Stay, {"times": ["{}"], "next": {"times": []}}, Stay(("{}",), Stay(()))),
+        (list[Table], [{"room": "inside", "when": "{}"}], [Table("inside", "{}")]),
+    ],
+)
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("2024-03-31T02:30:00", datetime(2024, 3, 31, 2, 30, tzinfo=UTC)),
+        ("2024-03-31T02:30:00Z", datetime(2024, 3, 31, 2, 30, tzinfo=UTC)),
+        ("2024-03-31T02:30:00+02:00", datetime(2024, 3, 31, 0, 30, tzinfo=UTC)),
+    ],
+)
+def test_times_without_a_zone_are_in_utc_at_any_depth(
+    type_: Any, value: Any, expected: Any, text: str, moment: datetime
+) -> None:
+    def take(request, value): ...
+
+    take.__annotations__["value"] = type_
+    (argument,) = read(take, {"value": filled(value, text)}).values()
+    assert argument == filled(expected, moment)
+    assert all(time.tzinfo is not None for time in times_in(argument))
+
+
+def filled(value: Any, content: Any) -> Any:
+    """Return the value with ``content`` in place of each ``"{}"``."""
+    if isinstance(value, str):
+        return content if value == "{}" else value
+    if isinstance(value, dict):
+        return {key: filled(item, content) for key, item in value.items()}
+    if isinstance(value, Visit):
+        return Visit(content)
+    if isinstance(value, list | tuple):
+        return type(value)(filled(item, content) for item in value)
+    if isinstance(value, Table):
+        return Table(value.room, content)
+    if isinstance(value, Stay):
+        return Stay(filled(value.times, content), filled(value.next, content))
+    return value
+
+
+def times_in(value: Any) -> list[datetime]:
+    if isinstance(value, datetime):
+        return [value]
+    if isinstance(value, dict):
+        value = value.values()
+    elif isinstance(value, Table):
+        value = [value.when]
+    elif isinstance(value, Stay):
+        value = [*value.times, value.next]
+    return [time for item in value or () if not isinstance(item, str) for time in times_in(item)]
+
+
+def test_a_zone_that_a_function_forbids_stays_forbidden() -> None:
+    def take(request, local: Annotated[datetime, Meta(tz=False)]): ...
+
+    assert read(take, {"local": "2024-03-31T02:30:00"})["local"].tzinfo is None
+    assert "Invalid parameter local" in refusal(take, {"local": "2024-03-31T02:30:00Z"})
 
 
 def test_a_type_that_is_not_known_at_the_top_of_its_module_is_a_mistake() -> None:

@@ -132,7 +132,7 @@ def test_names_that_differ_in_what_no_one_sees_are_one_name(db, name, other):
 
 
 @pytest.mark.parametrize("mark", ["\u200b", "\u00ad", "\u202e", "\ufe0f", "\u00a0", "\U000e0041"])
-def test_names_of_other_things_are_ascii(master, mark):
+def test_names_of_other_things_have_no_invisible_characters(master, mark):
     """Refused by their grammars."""
     name = f"Ga{mark}me"
     acl = {"*": {"read": True}}

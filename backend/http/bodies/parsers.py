@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -27,6 +28,8 @@ _MAX_FORM_SIZE = 100 * 1024  # bytes, as with Parse Server
 _BODY = "request body"  # as errors call it
 _LONGEST_LENGTH = 18  # digits of a Content-Length
 _LARGE = 64 * 1024
+_END = 50  # characters
+_HALF = re.compile(r"(?<!\\)(?:\\\\)*\\u[dD][89abAB][0-9a-fA-F]{2}.{0,5}\Z", re.DOTALL)
 
 _decode = msgspec.json.Decoder().decode
 
@@ -167,15 +170,21 @@ def decode_json(raw: bytes | str, place: str) -> Any:
         with no_collection():
             return _decode(raw)
     except (msgspec.DecodeError, UnicodeError) as error:
-        raise InvalidJSON(f"{place}: not valid JSON: {_reason(error)}") from None
+        raise InvalidJSON(f"{place}: not valid JSON: {_reason(error, raw)}") from None
     except RecursionError:
         raise InvalidJSON(f"{place}: nested too deeply") from None
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: Exception, raw: bytes | str) -> str:
     if isinstance(error, UnicodeError):
         return "not UTF-8"
-    return str(error).removeprefix("JSON is malformed: ")
+    text = str(error).removeprefix("JSON is malformed: ")
+    # The decoder takes a text that ends soon after the first half for a truncated one.
+    end = raw[-_END:] if isinstance(raw, str) else raw[-_END:].decode("latin-1")
+    if "surrogate" in text or ("truncated" in text and _HALF.search(end)):
+        place = text[text.rfind(" (byte ") :] if text.endswith(")") else ""
+        return f"half of a surrogate pair, \\ud800 to \\udfff, without the other half{place}"
+    return text
 
 
 def read_query(request: HttpRequest) -> dict[str, str]:

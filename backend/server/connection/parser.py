@@ -304,14 +304,14 @@ class RequestParser:
         server, environ = self._server, request.environ
         limit = server.body_limit(environ)
         expects = environ.get("HTTP_EXPECT")
-        if expects is not None and expects.lower() != "100-continue":
+        if expects and expects.lower() != "100-continue":
             raise MalformedRequest("The only supported expectation is 100-continue.", status=417)
         if length is not None and length > limit:
             self._refuse_or_drain(request, too_large(limit))
         else:
             request.body = Body(request.address, limit, self._limits.body_memory, server.spool)
             self._state.read(BODY)
-        self.expects_continue = expects is not None and request.version != "1.0"
+        self.expects_continue = bool(expects) and request.version != "1.0"
         self._receiver.body_begins()
 
     def on_chunk_header(self) -> None:

@@ -20,7 +20,8 @@ _PUBLIC = "public, max-age=86400, immutable"
 _PRIVATE = "private, no-cache"
 # What a response without the content doesn't have.
 _OF_CONTENT = frozenset({"Last-Modified", "Cache-Control", "Content-Disposition"})
-_RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
+# More digits than Python converts say nothing.
+_RANGE = re.compile(r"bytes=([0-9]{0,4000})-([0-9]{0,4000})")
 
 
 def file_answer(record: FileRecord, method: str, meta: Mapping[str, Any]) -> HttpResponseBase:

@@ -57,11 +57,7 @@ class StoredFileView(ServiceView):
         self, request: HttpRequest, *args: Any, **kwargs: Any
     ) -> HttpResponseBase:
         if request.method == "POST":
-            # An upload: the JavaScript SDK doesn't encode a slash in a name.
-            text = "Filename contains invalid characters. It has a slash."
-            refusal = error_response(InvalidFileName(text, status=405), request)
-            refusal.headers["Allow"] = "GET, HEAD, DELETE"
-            return refusal
+            return _slash_refused(request)
         if request.method not in self._methods():
             return super().dispatch(request, *args, **kwargs)
         try:
@@ -132,6 +128,8 @@ class FileMetadataView(ServiceView):
         # Also the place of a file in a directory such as "a/metadata".
         stored_name = f"{app_id}/metadata/{name}"
         is_removal = request.method == "DELETE" and is_stored_name(stored_name)
+        if request.method == "POST":
+            return _slash_refused(request)
         if request.method != "GET" and not is_removal:
             return super().dispatch(request, *args, **kwargs)
         try:
@@ -175,6 +173,12 @@ class FileMetadataView(ServiceView):
 
     def _methods(self) -> tuple[str, ...]:
         return ("GET",)
+
+
+def _slash_refused(request: HttpRequest) -> HttpResponse:
+    """Refuse an upload: a name with a slash, which the JavaScript SDK doesn't encode."""
+    text = "Filename contains invalid characters. It has a slash."
+    return error_response(InvalidFileName(text), request)
 
 
 def _reader(request: HttpRequest) -> Principal | None:

@@ -161,6 +161,11 @@ def test_http_1_0_knows_no_100_continue(server: Running) -> None:
     assert reply.json["length"] == 5
 
 
+def test_an_empty_expectation_is_none(server: Running) -> None:
+    (reply,) = server.exchange(post(b"hello", b"Expect:\r\n"))
+    assert reply.json["length"] == 5
+
+
 @pytest.mark.parametrize("answers", [b"/", b"/own"])
 @pytest.mark.parametrize("framing", ["length", "chunks", "expect"])
 def test_a_body_over_the_limit_is_refused_before_it_is_read(

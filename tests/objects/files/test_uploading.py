@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64
 import json
 import re
+from urllib.parse import unquote
 
 import pytest
 
 from backend.settings.conf import service_settings
 from objects.files.models import StoredFile
+from objects.files.names import storage_key
 from tests.objects.files.uploads import PNG, file_path, send, stored, stored_names, upload
 from tests.rest import APPLICATION, CLIENT, MASTER
 
@@ -174,7 +176,14 @@ def test_odd_notes_are_refused_and_nothing_is_kept(notes, code):
         ".a",
         "-a",
         "a\\b",
-        "é.png",
+        "a\u200bb.png",
+        "a\u202egnp.exe",
+        "\u3164",
+        "\u0301a",
+        "a\uff0fb",
+        'a"b',
+        "a<b",
+        "a;b",
         "a:b",
         "a%",
         "a" * 129,
@@ -186,6 +195,56 @@ def test_a_name_that_isnt_one_is_refused(name):
     answer = upload(name)
     assert answer.error == (400, 122)
     assert not stored_names()
+
+
+NAMES = [
+    "été.png",
+    "e\u0301te\u0301.png",
+    "日本.png",
+    "a(1).txt",
+    "a+b.txt",
+    "don't, [1] & 2.txt",
+    "я" * 128,
+]
+
+
+def name_of_download(disposition: str) -> str:
+    """The name that browsers save a download under (RFC 6266: ``filename*`` is preferred)."""
+    assert disposition.isascii()
+    extended = re.search(r"filename\*=UTF-8''(\S+)$", disposition)
+    if extended:
+        return unquote(extended[1])
+    plain = re.search(r'filename="([^"]*)"$', disposition)
+    assert plain
+    return plain[1]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_in_any_script_is_that_of_its_download(name):
+    answer = upload(name, PNG if name.endswith("png") else b"text")
+    assert answer.status == 201, answer.json
+    stored_name = answer.json["name"]
+    assert stored_name[33:].startswith(name)
+    assert answer.json["url"].isascii()
+    headers = send("GET", file_path(stored_name)).headers
+    assert name_of_download(headers["content-disposition"]) == stored_name[33:]
+    assert send("DELETE", f"/files/{stored_name}", headers=MASTER).status == 200
+    assert not stored_names()
+
+
+def test_storage_gets_names_in_ascii_that_fit_a_file_system(tmp_path):
+    for name in NAMES:
+        stored_name = upload(name, PNG).json["name"]
+        place = tmp_path / "files" / storage_key(stored_name)
+        assert place.exists(), stored_name
+        assert str(place.relative_to(tmp_path)).isascii()
+        assert len(place.name) <= 200
+
+
+def test_names_that_differ_beyond_ascii_alone_have_places_of_their_own():
+    mark = "0" * 32
+    names = [f"{mark}_{name}" for name in ("é.png", "è.png", "_.png", "(.png", "+.png")]
+    assert len({storage_key(name) for name in names}) == len(names)
 
 
 @pytest.mark.parametrize("name", ["a\nb", "a\x00b"])
@@ -207,7 +266,7 @@ def test_the_error_of_a_name_with_a_slash_says_so():
         send("POST", "/files/a/b.txt", b"hello", MASTER),
         send("POST", "/files/a/b.txt", json.dumps(form).encode(), content_type="text/plain"),
     ):
-        assert answer.error == (405, 122)
+        assert answer.error == (400, 122)
         assert answer.json["error"] == "Filename contains invalid characters. It has a slash."
     assert not stored_names()
 
