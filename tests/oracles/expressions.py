@@ -15,10 +15,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import date as calendar_day
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from functools import partial
 from typing import Any, Final, TypeAlias, cast
+from zoneinfo import ZoneInfo
 
 from backend.kernel.json_types import Json
 from objects.core.pipeline.expressions import (
@@ -290,15 +292,60 @@ _FORMAT_CODES: Final[Mapping[str, tuple[str, int]]] = {
 }
 
 
-def _part(name: str, value: Value) -> Json:
+def _zone(name: Value) -> tzinfo:
+    if isinstance(name, str) and name[0] in "+-":
+        return datetime.strptime(name, "%z").tzinfo or UTC
+    return ZoneInfo(str(name))
+
+
+def _part(name: str, value: Value, zone: Value) -> Json:
     moment = _moment(value)
-    return None if moment is None else _PARTS[name](moment)
+    return None if moment is None else _PARTS[name](moment.astimezone(_zone(zone)))
 
 
-def _date_to_string(pattern: Value, value: Value) -> Json:
+def _truncated(value: Value, unit: Value, size: Value, weekday: Value, zone: Value) -> Json:
     moment = _moment(value)
     if moment is None:
         return None
+    count, local_zone = int(str(size)), _zone(zone)
+    local = moment.astimezone(local_zone)
+    units: dict[Value, timedelta] = {
+        "hour": timedelta(hours=count),
+        "minute": timedelta(minutes=count),
+        "second": timedelta(seconds=count),
+        "millisecond": timedelta(milliseconds=count),
+    }
+    if unit in units:
+        origin = datetime(2000, 1, 1, tzinfo=local_zone).astimezone(UTC)
+        beginning = origin + (moment - origin) // units[unit] * units[unit]
+    elif unit in ("day", "week"):
+        first = _FIRST_DAY
+        while unit == "week" and first.weekday() != weekday:
+            first += timedelta(days=1)
+        length = count * (7 if unit == "week" else 1)
+        try:
+            day = first + (local.date() - first) // timedelta(days=length) * timedelta(days=length)
+            beginning = datetime(day.year, day.month, day.day, tzinfo=local_zone)
+        except OverflowError:
+            return None
+    else:
+        length = count * {"month": 1, "quarter": 3, "year": 12}[str(unit)]
+        months = ((local.year - 2000) * 12 + local.month - 1) // length * length
+        year, month = divmod(months, 12)
+        if not 1 <= year + 2000 <= 9999:
+            return None
+        beginning = datetime(year + 2000, month + 1, 1, tzinfo=local_zone)
+    return _date_of(Decimal((beginning.astimezone(UTC) - _EPOCH) // timedelta(milliseconds=1)))
+
+
+_FIRST_DAY: Final = calendar_day(2000, 1, 1)
+
+
+def _date_to_string(pattern: Value, value: Value, zone: Value) -> Json:
+    moment = _moment(value)
+    if moment is None:
+        return None
+    moment = moment.astimezone(_zone(zone))
     texts = []
     for part in format_parts(cast(str, pattern)):
         if part in _FORMAT_CODES:
@@ -345,7 +392,7 @@ def _call(call: Call, document: Mapping[str, Json]) -> Value:
         return all(holds) if name == "$and" else any(holds)
     values = [evaluate(operand, document) for operand in operands]
     if name in _PARTS:
-        return _part(name, values[0])
+        return _part(name, *values)
     return _FUNCTIONS[name](*values)
 
 
@@ -397,6 +444,7 @@ _FUNCTIONS: Final[Mapping[str, Callable[..., Value]]] = {
     "$last": lambda value: _element(value, -1),
     "$concatArrays": lambda *values: _concat_arrays(values),
     "$dateToString": _date_to_string,
+    "$dateTrunc": _truncated,
 }
 
 NAMES: Final = {*_FUNCTIONS, *_PARTS, "$cond", "$switch", "$and", "$or"}

@@ -130,8 +130,25 @@ def test_an_expression_is_kept_as_a_call():
         ([{"$addFields": {"a": {"$cond": {"if": 1, "then": 2}}}}], "if, then and else"),
         ([{"$addFields": {"a": {"$switch": {"branches": []}}}}], "branches"),
         ([{"$addFields": {"a": {"$round": [1, "$b"]}}}], "whole number from -20 to 100"),
-        ([{"$addFields": {"a": {"$year": {"date": "$b", "timezone": "Mars"}}}}], "time zone UTC"),
+        ([{"$addFields": {"a": {"$year": {"date": "$b", "timezone": "Mars"}}}}], "a time zone"),
         ([{"$addFields": {"a": {"$dateToString": {"date": "$b", "format": "%Q"}}}}], "format"),
+        *(
+            ([{"$addFields": {"a": {"$hour": {"date": "$b", "timezone": zone}}}}], "a time zone")
+            for zone in ("Mars/Olympus", "", "+25:00", "UTC+3", 2, None, "$zone", "../etc")
+        ),
+        ([{"$addFields": {"a": {"$hour": {"date": "$b", "zone": "UTC"}}}}], r"\$hour\.zone"),
+        ([{"$addFields": {"a": {"$dateTrunc": {"date": "$b"}}}}], "unit"),
+        *(
+            ([{"$addFields": {"a": {"$dateTrunc": {"date": "$b", "unit": "day", **part}}}}], name)
+            for name, part in (
+                ("unit", {"unit": "decade"}),
+                ("binSize", {"binSize": 0}),
+                ("binSize", {"binSize": 1001}),
+                ("binSize", {"binSize": True}),
+                ("startOfWeek", {"startOfWeek": "m"}),
+                ("onNull", {"onNull": 1}),
+            )
+        ),
         ([{"$addFields": {"a": "$$NOW"}}], r"unknown variable \$\$NOW"),
         ([{"$addFields": {"a": "$"}}], "bad field path"),
         ([{"$addFields": {"a": "$a..b"}}], "bad field path"),

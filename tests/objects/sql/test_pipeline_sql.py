@@ -168,6 +168,22 @@ def test_the_order_of_documents_is_the_order_of_first_last_and_push(things):
          "2024/02/29 23:59:58.123 060%"),
         ("iso", {"$dateToString": {"date": "$when"}}, "2024-02-29T23:59:58.123Z"),
         ("created", {"$year": "$createdAt"}, 2024),
+        ("hour there", {"$hour": {"date": "$when", "timezone": "America/New_York"}}, 18),
+        ("day there", {"$dayOfMonth": {"date": "$when", "timezone": "+0530"}}, 1),
+        ("minute there", {"$minute": {"date": "$when", "timezone": "-03"}}, 59),
+        ("text there", {"$dateToString": {"date": "$when", "timezone": "Europe/Berlin"}},
+         "2024-03-01T00:59:58.123"),
+        ("day there", {"$dateTrunc": {"date": "$when", "unit": "day", "timezone": "Asia/Tokyo"}},
+         {**WHEN, "iso": "2024-02-29T15:00:00.000Z"}),
+        ("week begins", {"$dateTrunc": {"date": "$when", "unit": "week"}},
+         {**WHEN, "iso": "2024-02-25T00:00:00.000Z"}),
+        ("week of Monday", {"$dateTrunc": {"date": "$when", "unit": "week", "startOfWeek": "Mon"}},
+         {**WHEN, "iso": "2024-02-26T00:00:00.000Z"}),
+        ("half years", {"$dateTrunc": {"date": "$when", "unit": "month", "binSize": 6}},
+         {**WHEN, "iso": "2024-01-01T00:00:00.000Z"}),
+        ("quarter begins", {"$dateTrunc": {"date": "$createdAt", "unit": "quarter"}},
+         {**WHEN, "iso": "2024-01-01T00:00:00.000Z"}),
+        ("no date", {"$dateTrunc": {"date": "$name", "unit": "year"}}, None),
         ("add", {"$add": ["$score", 1, "$count"]}, 7),
         ("add date", {"$add": ["$when", 1000]}, {**WHEN, "iso": "2024-02-29T23:59:59.123Z"}),
         ("add text", {"$add": ["$name", 1]}, None),
@@ -512,6 +528,13 @@ def moment(inner: Strategy) -> Strategy:
     return moments | inner
 
 
+zones = st.sampled_from(["UTC", "Europe/Berlin", "America/St_Johns", "+05:30", "-1145"])
+
+
+def dated(inner: Strategy) -> Strategy:
+    return moment(inner) | st.fixed_dictionaries({"date": moment(inner), "timezone": zones})
+
+
 def part_of_text(inner: Strategy) -> Strategy:
     return tuples(inner, st.integers(-1, 3), st.integers(-1, 3))
 
@@ -530,9 +553,24 @@ OPERANDS = {
     **dict.fromkeys(["$arrayElemAt", "$concatArrays"], two),
     **dict.fromkeys(["$gt", "$gte", "$lt", "$lte", "$cmp"], compared),
     **dict.fromkeys(["$substr", "$substrCP"], part_of_text),
-    **dict.fromkeys(DatePart.names, moment),
+    **dict.fromkeys(DatePart.names, dated),
     "$dateToString": lambda inner: st.fixed_dictionaries(
-        {"date": moment(inner), "format": st.sampled_from(["%Y-%m-%d", "%H %M %S.%L", "%U %V %G"])}
+        {
+            "date": moment(inner),
+            "format": st.sampled_from(["%Y-%m-%d", "%H %M %S.%L", "%U %V %G"]),
+            "timezone": zones,
+        }
+    ),
+    "$dateTrunc": lambda inner: st.fixed_dictionaries(
+        {
+            "date": moment(inner),
+            "unit": st.sampled_from(
+                ["year", "quarter", "month", "week", "day", "hour", "minute", "second"]
+            ),
+            "binSize": st.sampled_from([1, 2, 7, 1000]),
+            "timezone": zones,
+            "startOfWeek": st.sampled_from(["monday", "sun", "Saturday"]),
+        }
     ),
     "$cond": lambda inner: tuples(inner, inner, inner),
     "$switch": branches,

@@ -19,7 +19,12 @@ from objects.core.pipeline.operators.conditions import (
     Not,
     Switch,
 )
-from objects.core.pipeline.operators.dates import DateLiteral, DatePart, DateToString
+from objects.core.pipeline.operators.dates import (
+    DateLiteral,
+    DatePart,
+    DateToString,
+    DateTruncation,
+)
 from objects.core.pipeline.operators.numbers import (
     Add,
     Divide,
@@ -34,7 +39,7 @@ from objects.core.pipeline.operators.texts import Case, Concat, Substring, TextL
 REGISTERED: Final[tuple[type[Operator], ...]] = (
     *(Add, Subtract, Multiply, Divide, Modulo, Rounding, Round),
     *(Concat, Case, Substring, TextLength),
-    *(DatePart, DateToString, DateLiteral),
+    *(DatePart, DateToString, DateTruncation, DateLiteral),
     *(Equality, Comparison, Compare, Logic, Not, In),
     *(Condition, Switch, IfNull),
     *(Size, IsArray, ElementAt, End, ConcatArrays),

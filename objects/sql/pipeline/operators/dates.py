@@ -1,7 +1,7 @@
 """The SQL of operators on dates, and of arithmetic with dates.
 
 The texts are about values that they name ``a`` and ``b`` (see ``jsonb.once``); the parts about a
-timestamp in UTC that they name ``a``.
+timestamp of the operand's time zone that they name ``a``.
 """
 
 from __future__ import annotations
@@ -9,10 +9,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, cast
 
+from backend.kernel.json_types import Json
 from objects.core.pipeline.expressions import Call, Expression, Field, Literal
-from objects.core.pipeline.operators.dates import DatePart, DateToString, format_parts
+from objects.core.pipeline.operators.dates import (
+    UTC,
+    DatePart,
+    DateToString,
+    DateTruncation,
+    format_parts,
+)
 from objects.sql.fragments import Sql
-from objects.sql.pipeline.expressions import NumericSql, Source, TextSql, expression, sql_of
+from objects.sql.pipeline.expressions import (
+    NumericSql,
+    OperatorSql,
+    Source,
+    TextSql,
+    expression,
+    sql_of,
+)
 from objects.sql.pipeline.jsonb import joined, once, text_parameter
 
 BOTH_NUMBERS: Final = "jsonb_typeof(a) = 'number' AND jsonb_typeof(b) = 'number'"
@@ -81,29 +95,105 @@ FORMATS: Final[Mapping[str, str]] = {
 }
 
 
+_MS_OF_UNIT: Final[Mapping[str, int]] = {
+    "hour": 3_600_000,
+    "minute": 60_000,
+    "second": 1000,
+    "millisecond": 1,
+}
+_DAYS_OF_UNIT: Final[Mapping[str, int]] = {"day": 1, "week": 7}
+_MONTHS_OF_UNIT: Final[Mapping[str, int]] = {"month": 1, "quarter": 3, "year": 12}
+
+
 @sql_of(DatePart)
 class DatePartSql(NumericSql):
     def number(self, call: Call, source: Source) -> Sql:
-        return once([_moment(call.operands[0], source)], PARTS[call.name])
+        moment, zone = call.operands
+        return once([_local(moment, _zone(zone), source)], PARTS[call.name])
 
 
 @sql_of(DateToString)
 class DateToStringSql(TextSql):
     def text(self, call: Call, source: Source) -> Sql:
-        pattern, moment = call.operands
+        pattern, moment, zone = call.operands
         parts = [
             Sql(FORMATS[part]) if part in FORMATS else text_parameter("%" if part == "%%" else part)
-            for part in format_parts(cast(str, cast(Literal, pattern).value))
+            for part in format_parts(cast(str, _constant(pattern)))
         ]
         texts = joined([text_parameter(""), *parts], " || ")
-        return once([_moment(moment, source)], "CASE WHEN a IS NOT NULL THEN " + texts + " END")
+        local = _local(moment, _zone(zone), source)
+        return once([local], "CASE WHEN a IS NOT NULL THEN " + texts + " END")
 
 
-def _moment(node: Expression, source: Source) -> Sql:
-    """Return the value as a timestamp in UTC; NULL if it isn't a Date."""
+@sql_of(DateTruncation)
+class DateTruncationSql(OperatorSql):
+    def value(self, call: Call, source: Source) -> Sql:
+        moment, unit, size, weekday, zone = call.operands
+        name, count = cast(str, _constant(unit)), cast(int, _constant(size))
+        beginning = _beginning(name, count, cast(int, _constant(weekday)), _zone(zone))
+        milliseconds = once([_instant(moment, source)], beginning)
+        return once(
+            [milliseconds], "CASE WHEN a IS NULL THEN 'null'::jsonb ELSE " + _date("a") + " END"
+        )
+
+
+def _beginning(unit: str, count: int, weekday: int, zone: Sql) -> Sql:
+    """Return the milliseconds of the beginning of the units that the timestamptz ``a`` is in.
+
+    Hours and shorter units are counted by the time that has passed, so that each hour of a day on
+    which the clocks change has a beginning of its own; longer ones by the calendar of the zone.
+    """
+    if unit in _MS_OF_UNIT:
+        length = count * _MS_OF_UNIT[unit]
+        origin = "extract(epoch FROM timestamp '2000-01-01' AT TIME ZONE " + zone + ") * 1000"
+        passed = "floor(extract(epoch FROM a) * 1000) - " + origin
+        return "floor((" + passed + f") / {length}) * {length} + " + origin
+    local = "(a AT TIME ZONE " + zone + ")"
+    if unit in _DAYS_OF_UNIT:
+        length = count * _DAYS_OF_UNIT[unit]
+        # The first day of the year 2000 was a Saturday.
+        origin = (
+            f"date '2000-01-{1 + (weekday - 5) % 7:02}'" if unit == "week" else "date '2000-01-01'"
+        )
+        days = "floor((" + local + f"::date - {origin})::numeric / {length}) * {length}"
+        start = f"({origin} + (" + days + ")::int)::timestamp"
+    else:
+        length = count * _MONTHS_OF_UNIT[unit]
+        passed = (
+            "((extract(year FROM "
+            + local
+            + ") - 2000) * 12 + extract(month FROM "
+            + local
+            + ") - 1)"
+        )
+        months = "floor(" + passed + f" / {length}) * {length}"
+        start = "timestamp '2000-01-01' + make_interval(months => (" + months + ")::int)"
+    return "extract(epoch FROM (" + start + ") AT TIME ZONE " + zone + ") * 1000"
+
+
+def _constant(node: Expression) -> Json:
+    return cast(Literal, node).value
+
+
+def _zone(node: Expression) -> Sql:
+    """Return what stands after ``AT TIME ZONE``. An offset as text would have POSIX's sign."""
+    name = cast(str, _constant(node))
+    if name == UTC:
+        return Sql("'UTC'")
+    return Sql("%s::interval", (name,)) if name[0] in "+-" else text_parameter(name)
+
+
+def _local(node: Expression, zone: Sql, source: Source) -> Sql:
+    """Return the value as a timestamp of a time zone; NULL if it isn't a Date."""
+    return "(" + _instant(node, source) + " AT TIME ZONE " + zone + ")"
+
+
+def _instant(node: Expression, source: Source) -> Sql:
+    """Return the value as a timestamptz; NULL if it isn't a Date."""
     if isinstance(node, Field):
         typed = source.typed(node.path, "Date")
         if typed is not None:
-            return "((" + typed + ")::timestamptz AT TIME ZONE 'UTC')"
-    moment = "(a->>'iso')::timestamptz AT TIME ZONE 'UTC'"
-    return once([expression(node, source)], f"CASE WHEN {is_date('a')} THEN {moment} END")
+            return "(" + typed + ")::timestamptz"
+    return once(
+        [expression(node, source)], f"CASE WHEN {is_date('a')} THEN (a->>'iso')::timestamptz END"
+    )
