@@ -66,6 +66,8 @@ WSGI_APPLICATION = "backend.wsgi.application"
 # For runserver alone; the realtime process serves backend.asgi.
 ASGI_APPLICATION = "backend.development.application"
 APPEND_SLASH = True
+# Where a login leads whose "next" is on another site.
+LOGIN_REDIRECT_URL = "admin:index"
 
 CORS_ALLOW_ALL_ORIGINS = True
 CORS_URLS_REGEX = rf"^({SERVICE['MOUNT_PATH']}/|/health$)"

@@ -9,15 +9,20 @@ stateless, and ``send_text`` writes them to the transport.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from functools import partial
+from http import HTTPStatus
 from time import monotonic
 from typing import Any, ClassVar, Final
 from weakref import WeakKeyDictionary
 
+import msgspec
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.exceptions import InvalidState
 from websockets.frames import Frame
-from websockets.http11 import Request
+from websockets.http11 import Request, Response
 
+from backend.kernel.errors import CommandUnavailable, InternalError, ServiceError
 from backend.logs.setup import get_logger
 
 log = get_logger("sockets")
@@ -43,6 +48,25 @@ def text_frame(payload: bytes) -> bytes:
     if size < 65_536:
         return b"\x81\x7e" + size.to_bytes(2, "big") + payload
     return b"\x81\x7f" + size.to_bytes(8, "big") + payload
+
+
+def _reject(
+    reject: Callable[[HTTPStatus, str], Response], status: HTTPStatus | int, text: str
+) -> Response:
+    """Return the rejection of a handshake that HTTP or WebSocket doesn't allow, as REST's error."""
+    response = reject(HTTPStatus(status), "")
+    error: ServiceError
+    if response.status_code < HTTPStatus.INTERNAL_SERVER_ERROR:
+        # The lines after the first are for people with a browser; values are from the client.
+        reason = text.partition("\n")[0].encode("utf-8", "replace").decode()
+        error = CommandUnavailable(reason or "The handshake is rejected.")
+    else:
+        error = InternalError("Internal server error.")
+    response.body = msgspec.json.encode(error.body())
+    del response.headers["Content-Type"], response.headers["Content-Length"]
+    response.headers["Content-Type"] = "application/json"
+    response.headers["Content-Length"] = str(len(response.body))
+    return response
 
 
 class FlushQueue:
@@ -89,6 +113,10 @@ class Wire(WebSocketsSansIOProtocol):
     # The frames of this iteration of the event loop, and their size in bytes.
     _unsent: list[bytes] | None = None
     _unsent_size = 0
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.conn.reject = partial(_reject, self.conn.reject)  # type: ignore[method-assign]
 
     # -- for the application ----------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import json
 import os
 import signal
@@ -214,6 +215,9 @@ def test_several_processes_share_one_address_and_a_dead_one_is_replaced(tmp_path
         assert process.process.wait(60) == 0
 
 
+KEY = b"AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+
+
 @pytest.mark.parametrize(
     "message",
     [
@@ -242,6 +246,34 @@ def test_an_invalid_handshake_is_rejected(process, message):
     assert b" 101 " not in answer
     assert b"Traceback" not in answer
     assert process.http_get("/health")[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "reason"),
+    [
+        (b"Sec-WebSocket-Version: 13\r\n", 400, "Sec-WebSocket-Key"),
+        (b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: x\r\n", 400, "Sec-WebSocket-Key"),
+        (b"Sec-WebSocket-Version: 12\r\nSec-WebSocket-Key: " + KEY, 400, "Sec-WebSocket-Version"),
+        (b"Sec-WebSocket-Version: \xff\r\nSec-WebSocket-Key: " + KEY, 400, "Sec-WebSocket-Version"),
+        (b"Sec-WebSocket-Key: " + KEY, 400, "Sec-WebSocket-Version"),
+    ],
+    ids=["no key", "short key", "version 12", "no text", "no version"],
+)
+@pytest.mark.parametrize("path", [b"/ws", b"/parse"])
+def test_a_handshake_that_is_not_one_gets_the_json_error_of_rest(
+    process, path, fields, status, reason
+):
+    head = b"GET %b HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" % path
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(20)
+        client.connect(str(process.socket))
+        client.sendall(head + fields + b"\r\n")
+        response = http.client.HTTPResponse(client)
+        response.begin()
+        body = json.loads(response.read())
+    assert (response.status, body["code"]) == (status, 108)
+    assert reason in body["error"]
+    assert response.headers["Content-Type"] == "application/json"
 
 
 @pytest.mark.parametrize(
