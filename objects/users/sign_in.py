@@ -51,7 +51,15 @@ def _find(username: str | None, email: str | None) -> Account | None:
 
 
 def _keys(text: str | None) -> AccountKeys:
-    return AccountKeys() if text is None else AccountKeys(*account_keys(check_account_name(text)))
+    """Return the keys of a name or an address without the spaces around it.
+
+    Only accounts that are older than the rules about spaces have them, so the former key keeps
+    them.
+    """
+    if text is None:
+        return AccountKeys()
+    former = account_keys(check_account_name(text))[1]
+    return AccountKeys(account_keys(text.strip())[0], former)
 
 
 def _check_password(body: Mapping[str, Any]) -> Account:

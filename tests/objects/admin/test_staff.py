@@ -117,6 +117,14 @@ def test_the_badge_names_the_deployment(settings):
     assert "production &lt;eu&gt;" in client.get("/admin/").text
 
 
+@pytest.mark.parametrize("page", ["https://evil.example/", "//evil.example", "javascript:alert(1)"])
+def test_a_login_leads_to_the_start_if_the_next_page_is_elsewhere(page):
+    User.objects.create_superuser("root", password="the right one")
+    form = {"username": "root", "password": "the right one", "next": page}
+    answer = Client().post("/admin/login/", form)
+    assert (answer.status_code, answer.headers["Location"]) == (302, "/admin/")
+
+
 def test_guessing_passwords_of_staff_is_limited_like_log_in(settings):
     rule = {"path": "/login", "per": "ip", "count": 2, "window": 60}
     settings.SERVICE = {**settings.SERVICE, "RATE_LIMITS": json.dumps([rule])}

@@ -18,6 +18,19 @@ def test_a_name_and_its_password_give_the_user_and_a_session(client, name):
     assert with_token(reply.json["sessionToken"]).get("/users/me").status == 200
 
 
+@pytest.mark.parametrize("name", [" ann", "ann ", "\u3000ann\u00a0 ", " ann@example.org "])
+def test_spaces_around_a_name_do_not_matter(client, name):
+    ann = sign_up("ann", email="ann@example.org")
+    assert log_in(name).json["objectId"] == ann.user_id
+    assert log_in(name, "wrong").error == (404, 101)
+
+
+@pytest.mark.parametrize("name", ["ann\n", "\tann", " "])
+def test_control_characters_around_a_name_are_refused(client, name):
+    sign_up("ann")
+    assert log_in(name).status in (400, 404)
+
+
 def test_parameters_of_the_query_count_as_well_as_a_body(client):
     sign_up("ann", email="ann@example.org")
     assert client.get("/login", username="ann", password=PASSWORD).status == 200
