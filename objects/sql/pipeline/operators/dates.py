@@ -152,11 +152,11 @@ def _beginning(unit: str, count: int, weekday: int, zone: Sql) -> Sql:
     if unit in _DAYS_OF_UNIT:
         length = count * _DAYS_OF_UNIT[unit]
         # The first day of the year 2000 was a Saturday.
-        origin = (
+        first = (
             f"date '2000-01-{1 + (weekday - 5) % 7:02}'" if unit == "week" else "date '2000-01-01'"
         )
-        days = "floor((" + local + f"::date - {origin})::numeric / {length}) * {length}"
-        start = f"({origin} + (" + days + ")::int)::timestamp"
+        days = "floor((" + local + f"::date - {first})::numeric / {length}) * {length}"
+        start = f"({first} + (" + days + ")::int)::timestamp"
     else:
         length = count * _MONTHS_OF_UNIT[unit]
         passed = (
