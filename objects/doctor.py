@@ -183,7 +183,13 @@ def captured_changes() -> Iterator[Finding]:
             "Enable the trigger objects_change on objects_object and its partitions; script/manage"
             " prepare makes those of models.",
         )
-    else:
+    outdated = capture.FUNCTIONS.outdated()
+    if outdated:
+        yield fail(
+            f"The database has another version of {', '.join(outdated)} than this service.",
+            "Run script/manage prepare.",
+        )
+    if not tables and not outdated:
         yield ok("every table has its triggers")
 
 

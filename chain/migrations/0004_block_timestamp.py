@@ -4,9 +4,7 @@ Nothing is written into the table's rows: events of before have no such time unt
 reads their blocks again.
 """
 
-from django.db import migrations
-
-from objects.definitions.columns import moment_column
+from django.db import migrations, models
 
 VIEW = (
     "CREATE VIEW chain_contract_event_shown AS SELECT * FROM chain_contract_event WHERE canonical"
@@ -19,6 +17,6 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.RunSQL(DROP, VIEW),
-        migrations.AddField("contractevent", "block_timestamp", moment_column()),
+        migrations.AddField("contractevent", "block_timestamp", models.DateTimeField(null=True, blank=True)),
         migrations.RunSQL(VIEW, DROP),
     ]

@@ -3,12 +3,16 @@
 import django.core.validators
 from django.db import migrations, models
 
-from functions.feature_flags.features import DEPLOYMENT_FLAGS
+FLAGS = {
+    "newMarketplace": "The new marketplace",
+    "carbonCredits": "Trading of carbon credits",
+    "nftFractionalization": "Tokens that are owned in parts",
+}
 
 
 def make_flags(apps, schema_editor):
     flags = apps.get_model("functions", "FeatureFlag")
-    for name, description in DEPLOYMENT_FLAGS.items():
+    for name, description in FLAGS.items():
         flags.objects.get_or_create(name=name, defaults={"description": description})
 
 

@@ -1,8 +1,8 @@
-"""The triggers that capture changes.
+"""The triggers that capture changes, and the functions that they call (``capture.sql``).
 
-Generic classes have theirs from the table that they are partitions of. Each table of a model gets
-three, one for each kind of statement: PostgreSQL hands them all rows of the statement at once.
-``capture.sql`` has the functions that they call.
+Generic classes have their trigger from the table that they are partitions of. Each table of a
+model gets three, one for each kind of statement: PostgreSQL hands them all rows of the statement at
+once.
 """
 
 from __future__ import annotations
@@ -15,11 +15,16 @@ from django.db import transaction
 from backend.logs.setup import get_logger
 from objects.core.names import ClassName
 from objects.database import catalog
+from objects.database.functions import DatabaseFunctions
 from objects.database.statements import fetch
 from objects.definitions import registry
 from objects.definitions.models import GENERIC_TABLE
 from objects.sql.fragments import literal
 
+FUNCTIONS: Final = DatabaseFunctions(Path(__file__).with_name("capture.sql"))
+"""What PostgreSQL runs to capture changes."""
+
+CHANGES: Final = "objects_change"
 _OF_ROW: Final = "objects_change_of_row"
 _OF_STATEMENT: Final = "objects_change_of_statement"
 _ROWS: Final = {
@@ -39,18 +44,25 @@ class _MissingTrigger(NamedTuple):
 log = get_logger("changes")
 
 
-def sql() -> str:
-    """Return the functions that capture changes, and the trigger of generic classes."""
-    return Path(__file__).with_name("capture.sql").read_text()
-
-
 def install(**_: Any) -> None:
-    """Give the tables of model-backed classes the triggers that they lack.
+    """Bring the functions up to date, and create the triggers that tables lack.
 
     After migrations, and whenever the service is prepared: a deployment may offer a model that has
     its table already. Tables that aren't there yet are left out.
     """
+    if not catalog.has_table(CHANGES):
+        return
     with transaction.atomic():
+        if FUNCTIONS.install():
+            log.info("functions of the database are installed", functions=list(FUNCTIONS.names))
+        if GENERIC_TABLE in catalog.partitions_without_trigger(GENERIC_TABLE, _OF_ROW):
+            # Every partition gets it, and every one that is attached later.
+            fetch(
+                f"CREATE OR REPLACE TRIGGER objects_change AFTER INSERT OR UPDATE OR DELETE"
+                f" ON {GENERIC_TABLE} FOR EACH ROW EXECUTE FUNCTION {_OF_ROW}()",
+                {},
+                prepare=False,
+            )
         for missing in _missing_of_models():
             fetch(
                 f"CREATE OR REPLACE TRIGGER objects_change_{missing.event}"
@@ -73,8 +85,6 @@ def not_captured() -> list[str]:
 
 def _missing_of_models() -> list[_MissingTrigger]:
     classes = registry.model_storage()
-    if not catalog.has_function(_OF_STATEMENT):
-        return []
     definitions: dict[str, dict[str | None, str]] = {}
     for trigger in catalog.triggers({relation for relation, _ in classes.values()}):
         of_table = definitions.setdefault(trigger.relation, {})

@@ -1,7 +1,7 @@
 -- The capture of changes: what PostgreSQL writes to objects_change with every write of an object
 -- whose class a reader wants (objects_interest). The reader is objects.changes.reader.
 --
--- Migration 0009 runs this file. A change of it needs another migration that runs it again.
+-- capture.install installs the functions whenever this file has changed.
 --
 -- Each statement of a trigger's function has a snapshot of its own, so interest and sleep count from
 -- the moment that they are committed, also in transactions that began before. Every write of one
@@ -73,8 +73,3 @@ BEGIN
     END IF;
     RETURN NULL;
 END $$;
-
--- Every partition has it, and every one that is attached gets it. Tables of models get theirs after
--- migrations (capture.install).
-CREATE OR REPLACE TRIGGER objects_change AFTER INSERT OR UPDATE OR DELETE ON objects_object
-    FOR EACH ROW EXECUTE FUNCTION objects_change_of_row();

@@ -163,9 +163,9 @@ ORDER BY 1
 """
 
 
-def has_function(name: str) -> bool:
-    """Return whether the database has a function of this name."""
-    statement = "SELECT to_regproc(%(name)s) IS NOT NULL"
+def has_table(name: str) -> bool:
+    """Return whether the database has a table of this name."""
+    statement = "SELECT to_regclass(%(name)s) IS NOT NULL"
     return fetch_value(bool, statement, {"name": name}, prepare=False) or False
 
 

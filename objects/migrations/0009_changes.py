@@ -1,12 +1,10 @@
-"""Committed changes of objects: PostgreSQL captures them (see ``objects/changes/capture.sql``).
+"""Committed changes of objects. ``objects/changes/capture.py`` installs what captures them.
 
 The tables are unlogged. Nothing in them is worth a write to the log: who has missed something finds
 its row of ``objects_interest`` gone, and reads anew.
 """
 
 from django.db import migrations
-
-from objects.changes import capture
 
 TABLES = """
 CREATE UNLOGGED TABLE objects_interest (
@@ -44,8 +42,8 @@ CREATE UNLOGGED TABLE objects_change_trim (
 
 # The functions take their triggers along.
 UNDO = """
-DROP FUNCTION objects_change_of_row() CASCADE;
-DROP FUNCTION objects_change_of_statement() CASCADE;
+DROP FUNCTION IF EXISTS objects_change_of_row() CASCADE;
+DROP FUNCTION IF EXISTS objects_change_of_statement() CASCADE;
 DROP TABLE objects_change_trim;
 DROP TABLE objects_change;
 DROP TABLE objects_interest;
@@ -55,4 +53,4 @@ DROP TABLE objects_interest;
 class Migration(migrations.Migration):
     dependencies = [("objects", "0008_passkey_cascade")]
 
-    operations = [migrations.RunSQL(TABLES + capture.sql(), UNDO)]
+    operations = [migrations.RunSQL(TABLES, UNDO)]
