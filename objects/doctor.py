@@ -25,7 +25,7 @@ from objects.learned import evidence, overview
 from objects.push.adapters import setup
 from objects.push.models import Push, PushTarget
 from objects.reencryption import unreadable
-from objects.service import classes
+from objects.service import public_access
 from objects.users.models import MailToken
 from objects.users.passkeys import relying_party
 from objects.users.passkeys.models import Passkey, PasskeyChallenge
@@ -144,7 +144,7 @@ def fields_of_classes() -> Iterator[Finding]:
 @check("open classes", needs=_NEEDS, seconds=10)
 def open_classes() -> Iterator[Finding]:
     """Which classes everybody may write objects of."""
-    listed = classes.open_classes()
+    listed = public_access.open_classes()
     if not listed:
         yield ok("none: the public writes no objects")
         return
@@ -155,6 +155,22 @@ def open_classes() -> Iterator[Finding]:
         f"Everybody may write objects of {_number(len(listed), 'class', 'classes')}: {named}.",
         "script/manage close_class NAME..., or --all, lets logged-in users alone write them. "
         "CLASS_PERMISSIONS_DEFAULT=authenticated does so for new classes.",
+    )
+
+
+@check("readable personal fields", needs=_NEEDS, seconds=10)
+def readable_personal_fields() -> Iterator[Finding]:
+    """Which fields that look like addresses, secrets or names everybody may read."""
+    exposed = public_access.exposed_fields()
+    if not exposed:
+        yield ok("none, by the names of fields")
+        return
+    named = "; ".join(f"{each.class_name} ({', '.join(each.fields)})" for each in exposed)
+    yield warn(
+        f"Everybody may read fields that look personal in"
+        f" {_number(len(exposed), 'class', 'classes')}: {named}.",
+        "Hide them by protectedFields in the permissions of the class, or let logged-in users alone"
+        " read it: script/manage close_class NAME --reading.",
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from django.db import transaction
 
@@ -22,9 +22,7 @@ from backend.kernel.errors import (
 from backend.kernel.json_types import Json, Wire
 from backend.kernel.principal import Principal
 from backend.settings.conf import service_settings
-from objects.access.policy import MASTER_ONLY_CLASSES
 from objects.changes.interest import is_wanted
-from objects.core.access.class_permissions import Action, default_permissions
 from objects.core.names import ClassName, FieldName, check_class_name, invalid_class_name
 from objects.core.schema.changes import SchemaChange, change_schema, new_schema
 from objects.core.schema.definition import IndexDeclaration
@@ -48,7 +46,7 @@ def schema(principal: Principal, class_name: ClassName) -> Wire:
     """Return the schema of a class. Raises ``InvalidClassName`` if there is none."""
     check_may_manage(principal)
     registry.forget(class_name)
-    return _existing(registry.find(class_name), class_name).schema.to_wire()
+    return existing(registry.find(class_name), class_name).schema.to_wire()
 
 
 @maintenance.reported_first
@@ -79,7 +77,7 @@ def change(principal: Principal, class_name: ClassName, body: Json) -> Wire:
     """
     check_may_manage(principal, "update")
     maintenance.check()
-    current = _existing(registry.current(class_name), class_name)
+    current = existing(registry.current(class_name), class_name)
     with locks.stopped(current):
         return _change(current, body)
 
@@ -87,7 +85,7 @@ def change(principal: Principal, class_name: ClassName, body: Json) -> Wire:
 def _change(current: ClassTable, body: Json) -> Wire:
     class_name = current.class_name
     with _without_indexes(current, _changed(current, body)), maintenance.writing():
-        table = _existing(registry.lock(class_name), class_name)
+        table = existing(registry.lock(class_name), class_name)
         changed = _changed(table, body)
         _check_not_computed(table, changed)
         if changed.removed_fields:
@@ -129,7 +127,7 @@ def drop_undeclared_indexes(principal: Principal, class_name: ClassName) -> list
     """Drop the indexes in the database that the class doesn't declare; return their names."""
     check_may_manage(principal, "update")
     with maintenance.writing():
-        return indexes.drop_undeclared(_existing(registry.lock(class_name), class_name))
+        return indexes.drop_undeclared(existing(registry.lock(class_name), class_name))
 
 
 @contextmanager
@@ -171,58 +169,6 @@ def _check_not_computed(table: ClassTable, changed: SchemaChange) -> None:
                     f"indexes.{index.name}.{name}: the field is computed when it is read, and can't"
                     " be indexed."
                 )
-
-
-@dataclass(frozen=True, slots=True)
-class OpenClass:
-    """A class whose objects the public may write, and how: create, update, delete."""
-
-    class_name: ClassName
-    actions: tuple[Action, ...]
-
-
-def open_classes() -> list[OpenClass]:
-    """Return the classes whose objects everybody may write, by name.
-
-    Classes that the service itself guards (users, sessions, installations) are listed only where
-    their permissions were opened further than they are by default.
-    """
-    listed = []
-    for table in registry.all_classes():
-        actions = public_writes(table)
-        if actions:
-            listed.append(OpenClass(table.class_name, actions))
-    return listed
-
-
-def public_writes(table: ClassTable) -> tuple[Action, ...]:
-    """Return the actions (create, update, delete) that are open to the public."""
-    if table.class_name in MASTER_ONLY_CLASSES:
-        return ()
-    actions = table.schema.permissions.public_writes
-    if actions and rules_of(table.class_name) is not None:
-        guarded = default_permissions(table.class_name).public_writes
-        actions = tuple(action for action in actions if action not in guarded)
-    return actions
-
-
-@maintenance.reported_first
-def close_to_public(
-    principal: Principal, class_name: ClassName, *, to_users: bool
-) -> tuple[Action, ...]:
-    """Let the public no longer write objects of a class; logged-in users still with ``to_users``.
-
-    Returns what the public might do until now. Roles, users and pointer fields in the permissions
-    keep their rights, and so do readers. Raises ``InvalidClassName`` if there is no such class.
-    """
-    check_may_manage(principal, "update")
-    with maintenance.writing():
-        table = _existing(registry.lock(class_name), class_name)
-        before = table.schema.permissions
-        after = before.closed_to_public(to_users=to_users)
-        if after != before:
-            registry.save(table, replace(table.schema, permissions=after))
-    return before.public_writes
 
 
 def _remove_failed_index(class_name: ClassName, index: IndexDeclaration) -> None:
@@ -287,7 +233,7 @@ def purge(principal: Principal, class_name: ClassName) -> None:
                 rules.after_purge()
         return
     with locks.stopped(current), maintenance.writing():
-        table = _existing(registry.lock(class_name), class_name)
+        table = existing(registry.lock(class_name), class_name)
         contents.lock_as_writer(table)
         truncates = table.is_partition and not is_wanted(class_name)
         contents.remove_objects(table, truncates=truncates)
@@ -296,7 +242,7 @@ def purge(principal: Principal, class_name: ClassName) -> None:
             rules.after_purge()
 
 
-def _existing(table: ClassTable | None, class_name: ClassName) -> ClassTable:
+def existing(table: ClassTable | None, class_name: ClassName) -> ClassTable:
     if table is None:
         check_class_name(class_name)
         raise InvalidClassName(f"Class {class_name} does not exist.")

@@ -18,7 +18,7 @@ from objects import service
 from objects.core.access.class_permissions import ACTIONS
 from objects.database import maintenance
 from objects.definitions import registry
-from objects.service import classes
+from objects.service import public_access
 from tests.objects.admin.staff import logged_in, staff_user
 from tests.people import User, make_role, sign_up
 from tests.rest import Api
@@ -159,7 +159,7 @@ def listed() -> dict[str, tuple[str, ...]]:
     ours = {"Book"}
     return {
         open_class.class_name: open_class.actions
-        for open_class in classes.open_classes()
+        for open_class in public_access.open_classes()
         if open_class.class_name not in ours
     }
 
@@ -216,12 +216,12 @@ def test_who_may_write_a_closed_class(master, client, ann):
     game = master.make("Game", a=1)
     for caller in (client, ann, bob, master):
         assert answers(caller, game) == [True] * 4
-    assert classes.close_to_public(MASTER, "Game", to_users=True) == WRITES
+    assert public_access.close_to_public(MASTER, "Game", to_users=True) == WRITES
     assert answers(client, game) == [False, False, True, False]
     for caller in (ann, bob, master):
         assert answers(caller, game) == [True] * 4
     master.put("/schemas/Game", {"classLevelPermissions": rules})
-    classes.close_to_public(MASTER, "Game", to_users=False)
+    public_access.close_to_public(MASTER, "Game", to_users=False)
     for caller in (client, ann):
         assert answers(caller, game) == [False, False, True, False]
     assert answers(bob, game) == [False, True, True, False]
@@ -245,7 +245,7 @@ def test_closing_changes_nothing_else(master):
     }
     assert master.post("/schemas/Game", body).status == 200
     before = master.get("/schemas/Game").json
-    assert classes.close_to_public(MASTER, "Game", to_users=True) == ("create", "update")
+    assert public_access.close_to_public(MASTER, "Game", to_users=True) == ("create", "update")
     after = master.get("/schemas/Game").json
     needs = {"requiresAuthentication": True}
     expected = {
@@ -256,7 +256,7 @@ def test_closing_changes_nothing_else(master):
     }
     assert after == {**before, "classLevelPermissions": expected}
     version = registry.current("Game").version
-    assert classes.close_to_public(MASTER, "Game", to_users=True) == ()
+    assert public_access.close_to_public(MASTER, "Game", to_users=True) == ()
     assert registry.current("Game").version == version
 
 
@@ -280,6 +280,61 @@ def test_the_command_lists_and_closes(master):
     assert "closed: C" in command("--all", "--to", "closed")
     assert permissions("C")["create"] == {}
     assert command() == "no class is open: the public writes no objects\n"
+
+
+def test_the_command_closes_reading_alone(master):
+    master.make("A", a=1)
+    assert command("A", "--reading") == "closed: A (get, find, count)\n"
+    assert permissions("A")["find"] == {"requiresAuthentication": True}
+    assert permissions("A")["create"] == {"*": True}
+    assert command("A", "--reading") == "not open: A\n"
+    with pytest.raises(CommandError, match="--reading"):
+        command("--all", "--reading")
+
+
+@pytest.fixture
+def customer(master) -> None:
+    fields = {"eMail": "a@example.org", "homeAddress": "x", "apiToken": "t", "name": "Ann"}
+    master.make("Customer", **fields, walletAddress="0x1")
+
+
+EXPOSED = public_access.ExposedFields("Customer", ("eMail", "homeAddress", "apiToken"))
+
+
+@pytest.mark.usefixtures("customer")
+def test_fields_that_look_personal_and_that_everybody_reads_are_named():
+    assert public_access.exposed_fields() == [EXPOSED]
+    line = "Customer: everybody reads eMail, homeAddress, apiToken\n"
+    assert line in command()
+    assert "eMail, homeAddress, apiToken" in logged_in(ADMINISTRATORS).get("/admin/").text
+
+
+@pytest.mark.usefixtures("customer")
+@pytest.mark.parametrize("close", ["reading", "fields", "some"])
+def test_closed_reading_and_hidden_fields_are_not_named(master, close):
+    hidden = {"fields": ["eMail", "homeAddress", "apiToken"], "some": ["eMail", "homeAddress"]}
+    if close == "reading":
+        command("Customer", "--reading")
+    else:
+        rules = {**permissions("Customer"), "protectedFields": {"*": hidden[close]}}
+        assert master.put("/schemas/Customer", {"classLevelPermissions": rules}).status == 200
+    remaining = [("apiToken",)] if close == "some" else []
+    assert [exposed.fields for exposed in public_access.exposed_fields()] == remaining
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("customer")
+def test_doctor_names_readable_personal_fields():
+    autodiscover_modules("doctor")
+
+    def finding() -> doctor.Finding:
+        checks = {each.check: each.findings for each in doctor.run_all()}
+        return checks["readable personal fields"][0]
+
+    assert finding().level == "warn"
+    assert "Customer (eMail, homeAddress, apiToken)" in finding().text
+    command("Customer", "--reading", "--to", "closed")
+    assert finding().level == "ok"
 
 
 @pytest.mark.parametrize("names", [["A", "Nothing"], ["A", "no name"], ["A", "A\0"]])
@@ -311,7 +366,7 @@ def test_only_the_master_key_closes(master):
     master.make("A", a=1)
     for principal in (CLIENT, READ_ONLY_MASTER):
         with pytest.raises(OperationForbidden):
-            classes.close_to_public(principal, "A", to_users=True)
+            public_access.close_to_public(principal, "A", to_users=True)
 
 
 def test_create_class_says_that_the_class_is_open(settings):
@@ -362,7 +417,37 @@ def test_the_admin_names_open_classes_and_closes_one(master):
     assert "Only logged-in users may write objects of Game now." in page.text
     assert permissions("Game")["delete"] == {"requiresAuthentication": True}
     assert CLOSE not in staff.get("/admin/").text
-    assert "The public can't write objects of Game." in staff.get(CLOSE).text
+    assert "Let only logged-in users write" not in staff.get(CLOSE).text
+    assert "Let only logged-in users read" in staff.get(CLOSE).text
+
+
+def test_staff_close_reading_and_writing_apart(master):
+    master.make("Game", a=1)
+    staff = logged_in(ADMINISTRATORS)
+    page = staff.post(CLOSE, {"access": "read", "to": "authenticated"}, follow=True)
+    assert "Only logged-in users may read objects of Game now." in page.text
+    rules = permissions("Game")
+    assert [rules[action] for action in ("get", "find", "count")] == [
+        {"requiresAuthentication": True}
+    ] * 3
+    assert rules["create"] == rules["addField"] == {"*": True}
+    assert staff.post(CLOSE, {"access": "all", "to": "closed"}).status_code == 400
+    staff.post(CLOSE, {"access": "write", "to": "closed"})
+    assert "neither read nor write" in staff.get(CLOSE).text
+
+
+def test_the_list_of_classes_shows_reading_and_writing(master):
+    master.make("Game", a=1)
+    staff = logged_in(ADMINISTRATORS)
+    path = "/admin/objects/objectclass/?q=Game"
+    text = staff.get(path).text
+    assert "public may read" in text
+    assert "public may write" in text
+    assert "get, find, count" in text
+    staff.post(CLOSE, {"access": "read", "to": "closed"})
+    text = staff.get(path).text
+    assert "get, find, count" not in text
+    assert "create, update, delete" in text
 
 
 def test_staff_close_a_class_to_all_clients(master):

@@ -21,11 +21,11 @@ from backend.site.model_admin import ReadOnlyModelAdmin, render
 from backend.site.staff import principal_for
 from objects.admin.class_sizes import with_statistics
 from objects.admin.staff_access import class_permission
-from objects.core.access.class_permissions import ACTIONS
+from objects.core.access.class_permissions import ACTIONS, Access
 from objects.core.names import check_class_name
 from objects.definitions import registry
 from objects.definitions.models import ObjectClass
-from objects.service import classes
+from objects.service import classes, public_access
 
 _BEGINNINGS: Final[dict[str, tuple[str, dict[str, Json]]]] = {
     "users": (
@@ -45,7 +45,15 @@ class ObjectClassAdmin(ReadOnlyModelAdmin):
     icon = "database"
     position = 10
     also_at = ("/admin/data/",)
-    list_display = ("class_link", "field_count", "public", "objects", "size", "updated_at")
+    list_display = (
+        "class_link",
+        "field_count",
+        "public_reading",
+        "public_writing",
+        "objects",
+        "size",
+        "updated_at",
+    )
     list_display_links = None
     search_fields = ("name",)
 
@@ -114,10 +122,17 @@ class ObjectClassAdmin(ReadOnlyModelAdmin):
             '<a href="{}">{}</a>', reverse("admin:data_fields", args=(obj.name,)), count
         )
 
-    @admin.display(description="open to the public")
-    def public(self, obj: Any) -> SafeString | str:
+    @admin.display(description="public may read")
+    def public_reading(self, obj: Any) -> SafeString | str:
+        return self._public(obj, "read")
+
+    @admin.display(description="public may write")
+    def public_writing(self, obj: Any) -> SafeString | str:
+        return self._public(obj, "write")
+
+    def _public(self, obj: Any, access: Access) -> SafeString | str:
         table = registry.find(obj.name)
-        actions = classes.public_writes(table) if table else ()
+        actions = public_access.public_actions(table, access) if table else ()
         if not actions:
             return "no"
         return format_html(

@@ -10,7 +10,8 @@ from objects.admin.browser.fields import pretty
 from objects.admin.classes import permission_form
 from objects.admin.staff_access import Place, class_page
 from objects.admin.values import read_json
-from objects.service import classes
+from objects.core.access.class_permissions import ACCESSES, Action
+from objects.service import classes, public_access
 
 
 @class_page("permissions/", "permissions", subject="class", post="change")
@@ -46,8 +47,16 @@ def permissions(place: Place) -> HttpResponseBase:
         text=text,
         version=place.table.version,
         user_fields=permission_form.suggestions(schema),
-        public_writes=classes.public_writes(place.table),
+        public_actions=_public_actions(place),
         error=error,
     )
     response.status_code = error.status if error else 200
     return response
+
+
+def _public_actions(place: Place) -> tuple[Action, ...]:
+    return tuple(
+        action
+        for access in ACCESSES
+        for action in public_access.public_actions(place.table, access)
+    )

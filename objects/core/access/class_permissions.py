@@ -36,6 +36,13 @@ OBJECT_WRITES: Final[tuple[Action, ...]] = ("create", "update", "delete")
 
 ADD_FIELD: Final[Action] = "addField"
 
+Access: TypeAlias = Literal["read", "write"]
+"""What the public may be let do, and closed out of, as a whole."""
+ACCESSES: Final[tuple[Access, ...]] = get_args(Access)
+ACTIONS_OF: Final[Mapping[Access, tuple[Action, ...]]] = MappingProxyType(
+    {"read": ("get", "find", "count"), "write": OBJECT_WRITES}
+)
+
 Openness: TypeAlias = Literal["open", "authenticated", "closed"]
 """Who may use a class: everybody as with Parse, logged-in users, or the master key alone."""
 OPENNESS: Final[tuple[Openness, ...]] = get_args(Openness)
@@ -100,23 +107,22 @@ class ClassPermissions:
             wire["ACL"] = dict(self.default_acl)
         return wire
 
-    @property
-    def public_writes(self) -> tuple[Action, ...]:
-        """What everybody may do to objects of the class, of create, update and delete."""
+    def public_actions(self, access: Access) -> tuple[Action, ...]:
+        """Return what everybody may do with objects of the class, of the actions of an access."""
         return tuple(
             action
-            for action in OBJECT_WRITES
+            for action in ACTIONS_OF[access]
             if EVERYBODY in self.rules.get(action, NOBODY).entities
         )
 
-    def closed_to_public(self, *, to_users: bool) -> ClassPermissions:
-        """Return the permissions with writes and new fields no longer open to everybody.
+    def closed_to_public(self, access: Access, *, to_users: bool) -> ClassPermissions:
+        """Return the permissions with reading, or writes and new fields, not open to everybody.
 
         Where everybody was allowed, logged-in users still are with ``to_users``. Roles, users and
         pointer fields that a rule names keep what they have.
         """
         rules = dict(self.rules)
-        for action in (*OBJECT_WRITES, ADD_FIELD):
+        for action in (*ACTIONS_OF[access], *((ADD_FIELD,) if access == "write" else ())):
             rule = rules.get(action, NOBODY)
             if EVERYBODY in rule.entities:
                 rules[action] = replace(

@@ -15,7 +15,7 @@ from backend.kernel.principal import MASTER
 from objects.core.names import check_class_name
 from objects.core.schema.changes import new_schema
 from objects.core.values import FieldKind
-from objects.service import classes
+from objects.service import classes, public_access
 
 _SPECIAL = ("text", "2dsphere")
 _KINDS = get_args(FieldKind)
@@ -85,7 +85,7 @@ class Command(BaseCommand):
         self.stdout.write(f"exists: {name}")
 
     def _warn_if_open(self, name: str) -> None:
-        for open_class in classes.open_classes():
+        for open_class in public_access.open_classes():
             if open_class.class_name == name:
                 self.stderr.write(
                     f"{name}: everybody may {', '.join(open_class.actions)} its objects;"
