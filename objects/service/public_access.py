@@ -6,18 +6,23 @@ Reading and writing are apart: an app may show its objects to everybody and let 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Final
 
+from backend.kernel.errors import ServiceError
 from backend.kernel.principal import CLIENT, Principal
-from objects.access.policy import MASTER_ONLY_CLASSES
+from objects.access.policy import MASTER_ONLY_CLASSES, check_class
 from objects.access.protection import hidden_fields
 from objects.core.access.class_permissions import Access, Action, default_permissions
 from objects.core.access.personal_fields import looks_personal
-from objects.core.names import ClassName, FieldName
+from objects.core.names import USER, ClassName, FieldName
 from objects.database import maintenance
 from objects.definitions import registry
 from objects.rules import rules_of
 from objects.service.classes import check_may_manage, existing
 from objects.sql.tables import ClassTable
+
+# An "emailVerified" that is true says nothing of a person; a pointer leads to another class.
+_TELLING: Final = frozenset({"String", "Number", "Date", "Object", "Array", "Bytes"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +48,29 @@ def open_classes() -> list[OpenClass]:
 
 
 def public_actions(table: ClassTable, access: Access) -> tuple[Action, ...]:
-    """Return the actions of an access that are open to the public."""
+    """Return the actions of an access that are open to the public.
+
+    Writes of classes that the service guards by rules (sign-ups are open, for example) count only
+    where their permissions were opened further than they are by default.
+    """
     if table.class_name in MASTER_ONLY_CLASSES:
         return ()
     actions = table.schema.permissions.public_actions(access)
+    if access == "read":
+        return tuple(action for action in actions if _is_readable(table, action))
     if actions and rules_of(table.class_name) is not None:
         guarded = default_permissions(table.class_name).public_actions(access)
         actions = tuple(action for action in actions if action not in guarded)
     return actions
+
+
+def _is_readable(table: ClassTable, action: Action) -> bool:
+    """Whether somebody without a login may read objects by this action."""
+    try:
+        check_class(CLIENT, table, action)
+    except ServiceError:  # sessions and installations have rules of their own
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +91,16 @@ def exposed_fields() -> list[ExposedFields]:
 
 
 def _exposed(table: ClassTable) -> tuple[FieldName, ...]:
-    if not public_actions(table, "read"):
+    # By "get" alone, one has to know an object's id.
+    if "find" not in public_actions(table, "read"):
         return ()
     hidden = hidden_fields(CLIENT, table)
+    if table.class_name == USER:
+        hidden |= {FieldName("password")}  # it is set, and never shown
     return tuple(
-        name for name in table.schema.fields if name not in hidden and looks_personal(name)
+        name
+        for name, field in table.schema.fields.items()
+        if field.kind in _TELLING and name not in hidden and looks_personal(name)
     )
 
 

@@ -301,6 +301,23 @@ def customer(master) -> None:
 EXPOSED = public_access.ExposedFields("Customer", ("eMail", "homeAddress", "apiToken"))
 
 
+def test_public_reading_of_system_classes_is_shown_as_it_is(master):
+    from objects.definitions import registry
+
+    reads = {
+        name: public_access.public_actions(table, "read")
+        for name in ("_User", "_Role", "_Session", "_Installation", "_JobStatus")
+        if (table := registry.find(name))
+    }
+    assert reads == {
+        "_User": ("get", "find", "count"),
+        "_Role": ("get", "find", "count"),
+        "_Session": (),
+        "_Installation": ("get",),
+        "_JobStatus": (),
+    }
+
+
 @pytest.mark.usefixtures("customer")
 def test_fields_that_look_personal_and_that_everybody_reads_are_named():
     assert public_access.exposed_fields() == [EXPOSED]

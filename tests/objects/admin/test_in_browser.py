@@ -211,7 +211,7 @@ def test_the_pages_of_a_class(page, full):
 
 def test_an_open_class_is_named_and_closed(page):
     make_class()
-    service.create(MASTER, "Guestbook", {"text": "hello"})
+    service.create(MASTER, "Guestbook", {"text": "hello", "email": "ann@example.org"})
     page.goto("/admin/")
     expect(page.get_by_role("heading", name="Everybody may write objects of")).to_be_visible()
     look(page, "start_with_open_classes")
