@@ -131,14 +131,12 @@ def _groups(network_id: int) -> list[tuple[list[Backfill], int | None]]:
     """
     due = Q(paused_until=None) | Q(paused_until__lte=Now())
     backfills = Backfill.objects.filter(due, network_id=network_id, done_at=None)
-    by_place: dict[tuple[int, bool, int], list[Backfill]] = {}
+    by_place: dict[tuple[int, bool], list[Backfill]] = {}
     for row in backfills.order_by("next_block", "pk"):
-        # What has to be found first is found for one contract after the other.
-        place = (row.next_block, row.seeking, row.pk if row.seeking else 0)
-        by_place.setdefault(place, []).append(row)
-    starts = sorted({place[0] for place in by_place})
+        by_place.setdefault((row.next_block, row.seeking), []).append(row)
+    starts = sorted({start for start, _ in by_place})
     groups = []
-    for (start, _, _), rows in by_place.items():
+    for (start, _), rows in by_place.items():
         # How far a row to be found the beginning of goes is its own matter.
         behind = () if rows[0].seeking else starts
         stop = next((other for other in behind if other > start), None)

@@ -36,7 +36,8 @@ class Group:
         self.step: int = max(row.step for row in rows)
         self.is_empty = not any(row.events for row in rows)
         """Whether no event of theirs has been stored yet."""
-        last = min(row.last_block for row in rows)
+        self.lasts = [row.last_block for row in rows]
+        last = min(self.lasts)
         self.last: int = last if stop is None else min(last, stop - 1)
 
 

@@ -30,8 +30,8 @@ Replies = list[JsonObject]
 HEXADECIMAL = re.compile(r'"0x([0-9a-f]*)"')
 HEX_TEXTS = st.from_regex(r"0[xX][0-9a-fA-F]{0,8}", fullmatch=True)
 DOCUMENTS = st.recursive(
-    st.none() | st.booleans() | st.integers() | HEX_TEXTS | st.text("0xXaFg\"\\/,:é", max_size=8),
-    lambda parts: st.lists(parts) | st.dictionaries(st.text("0xAF\"\\", max_size=4), parts),
+    st.none() | st.booleans() | st.integers() | HEX_TEXTS | st.text('0xXaFg"\\/,:é', max_size=8),
+    lambda parts: st.lists(parts) | st.dictionaries(st.text('0xAF"\\', max_size=4), parts),
     max_leaves=20,
 )
 
