@@ -116,7 +116,8 @@ class Backfill(models.Model):
     since the contract isn't listened to any more.
 
     ``seeking`` rows begin with finding the block in which the contract was made. ``asked`` ones
-    read what an operator wants to be read again; others what is missing.
+    read what an operator wants to be read again; others what is missing. No provider has the blocks
+    of ``unavailable`` ones, as its ``trouble`` says.
     """
 
     network_id = models.BigIntegerField()
@@ -126,6 +127,7 @@ class Backfill(models.Model):
     next_block = models.BigIntegerField()
     seeking = models.BooleanField(default=False, db_default=False)
     asked = models.BooleanField(default=False, db_default=False)
+    unavailable = models.BooleanField(default=False, db_default=False)
     step = models.IntegerField(default=0, db_default=0)  # blocks asked for at once; 0 is unknown
     events = models.BigIntegerField(default=0, db_default=0)
     created_at = models.DateTimeField(auto_now_add=True)

@@ -32,6 +32,7 @@ class Group:
         self.addresses = [row.address for row in rows]
         self.first: int = rows[0].next_block
         self.seeking: bool = rows[0].seeking
+        self.is_unavailable: bool = rows[0].unavailable
         self.begin: int = min(row.first_block for row in rows)
         self.step: int = max(row.step for row in rows)
         self.is_empty = not any(row.events for row in rows)
