@@ -68,6 +68,10 @@ def networks(request: HttpRequest) -> HttpResponseBase:
         for row in counted.values("network_id", "status").annotate(rows=Count("object_id"))
     }
     behind = _counts(Backfill.objects.filter(done_at=None))
+    unavailable = {
+        row.network_id: row.trouble
+        for row in Backfill.objects.filter(done_at=None, unavailable=True).order_by("-pk")[:_MOST]
+    }
     reorganised = _counts(Reorganisation.objects.all())
     shown = [
         {
@@ -79,6 +83,7 @@ def networks(request: HttpRequest) -> HttpResponseBase:
             "pending": waiting.get((str(blockchain.network_id), PENDING), 0),
             "stalled": waiting.get((str(blockchain.network_id), STALLED), 0),
             "backfills": behind.get(blockchain.network_id, 0),
+            "unavailable": unavailable.get(blockchain.network_id),
             "reorganisations": reorganised.get(blockchain.network_id, 0),
             "providers": rpc.health(blockchain.network_id),
         }

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from django.core.management import CommandError, call_command
 
+from chain import doctor
 from chain.indexing import coverage
 from chain.indexing.history.backfill import advance, plan
 from chain.indexing.repair.examination import examine
@@ -113,6 +114,32 @@ def test_it_is_read_as_soon_as_a_provider_has_it(
     assert (unavailable(), open_ranges(network_id)) == ([], [])
     assert sum(Backfill.objects.values_list("events", flat=True)) == len(stored())
     assert coverage.covered(network_id) == {contract.address: [(0, node.head)]}
+
+
+def test_operators_are_shown_what_is_missing_and_what_to_do(
+    node: Node, gem: Contract, proxy: Proxy, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prune(proxy, 100, "with null")
+    network_id = network_of(node, proxy.url)
+    listen(gem)
+    with pytest.raises(CommandError, match="No provider has some of the blocks"):
+        call_command("chain_backfill", str(network_id), "--wait", "--json")
+    backfills = json.loads(capsys.readouterr().out)["backfills"]
+    assert [(row["from"], row["to"], row["done"], row["unavailable"]) for row in backfills] == [
+        (100, node.head, True, False),
+        (0, 99, False, True),
+    ]
+    call_command("chain_status", str(network_id))
+    assert "No provider has the blocks 0 to 99" in capsys.readouterr().out
+    [finding] = [each for each in doctor.indexed_networks() if "no provider has" in each.text]
+    assert (finding.level, finding.text) == (
+        "warn",
+        f"network {network_id}: no provider has all blocks from 0 to 99; events of 1 contract are"
+        " missing.",
+    )
+    proxy.be_good()
+    call_command("chain_backfill", str(network_id), "--wait")
+    assert stored() == on_chain(node)
 
 
 def test_a_start_block_above_what_is_missing_ends_the_trouble(
