@@ -130,7 +130,7 @@ def test_operators_are_shown_what_is_missing_and_what_to_do(
         (0, 99, False, True),
     ]
     call_command("chain_status", str(network_id))
-    assert "No provider has the blocks 0 to 99" in capsys.readouterr().out
+    assert "No provider that responds has the blocks 0 to 99" in capsys.readouterr().out
     [finding] = [each for each in doctor.indexed_networks() if "no provider has" in each.text]
     assert (finding.level, finding.text) == (
         "warn",

@@ -24,7 +24,7 @@ from chain.core.failures import EmptyPromise, Moved, NodeFailure, Refused, SlowD
 from chain.core.node import Node
 from chain.indexing import verification
 from chain.indexing.coverage import note_read
-from chain.indexing.history.progress import Group
+from chain.indexing.history.progress import Group, Lost
 from chain.indexing.storage import cursors
 from chain.models import Backfill
 from objects.database import maintenance
@@ -135,7 +135,8 @@ def _divide(group: Group, start: int) -> None:
     }
     with transaction.atomic():
         maintenance.check()
-        cursors.lock(group.network_id)
+        if cursors.lock(group.network_id) is None:
+            raise Lost  # the network was removed
         rows = Backfill.objects.filter(
             pk__in=group.ids, next_block=group.first, seeking=False, done_at=None
         )
@@ -165,7 +166,7 @@ def _divide(group: Group, start: int) -> None:
 
 def _trouble(first: int, last: int) -> str:
     return (
-        f"No provider has the blocks {first:,} to {last:,}: their events are missing. Add a"
-        " provider that has the whole history (an archive node), which is then read automatically,"
-        f" or set the contract's startBlock to {last + 1}."
+        f"No provider that responds has the blocks {first:,} to {last:,}: their events are missing."
+        " Add a provider that has the whole history (an archive node), which is then read"
+        f" automatically, or set the contract's startBlock to {last + 1}."
     )
