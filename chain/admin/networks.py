@@ -68,10 +68,9 @@ def networks(request: HttpRequest) -> HttpResponseBase:
         for row in counted.values("network_id", "status").annotate(rows=Count("object_id"))
     }
     behind = _counts(Backfill.objects.filter(done_at=None))
-    unavailable = {
-        row.network_id: row.trouble
-        for row in Backfill.objects.filter(done_at=None, unavailable=True).order_by("-pk")[:_MOST]
-    }
+    aside = Backfill.objects.filter(done_at=None, unavailable=True)
+    first_of_each = aside.order_by("network_id", "pk").distinct("network_id")
+    unavailable = dict(first_of_each.values_list("network_id", "trouble"))
     reorganised = _counts(Reorganisation.objects.all())
     shown = [
         {
