@@ -9,6 +9,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Cast, Now
 
+from objects.database.fresh_rows import ANY_NUMBER
 from objects.definitions.columns import moment_column, number_column
 
 
@@ -243,6 +244,8 @@ class ProvedBlock(models.Model):
 class OutboxEpoch(models.Model):
     """What the numbers of the outbox belong to: one row, which a restored backup gives another
     value, since its numbers are given again for other events."""
+
+    fresh_rows = ANY_NUMBER
 
     value = models.UUIDField(primary_key=True)
 

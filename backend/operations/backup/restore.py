@@ -23,6 +23,7 @@ from django.conf import settings
 from django.core.management import call_command
 from django.db import connections
 
+from backend.instance.keys import mark_keys_seen
 from backend.kernel.connections import advisory_locks
 from backend.operations.backup import archive as archives
 from backend.operations.backup import files, postgres, tables
@@ -53,12 +54,15 @@ class Restored:
     password_file: Path | None
 
 
-def restore(path: Path, *, overwrite: bool = False, with_keys: bool = True) -> Restored:
+def restore(
+    path: Path, *, overwrite: bool = False, with_keys: bool = True, is_held: bool = True
+) -> Restored:
     """Replace this instance's database and files by the archive's.
 
     Without ``overwrite`` the instance has to be a fresh one. With ``with_keys`` the keys that the
-    archive has are kept for the next start. Raises ``BackupError``; the instance is as before then,
-    except where the text says otherwise.
+    archive has are kept for the next start. With ``is_held`` nothing goes out of the instance until
+    it is resumed (``objects.database.hold``). Raises ``BackupError``; the instance is as before
+    then, except where the text says otherwise.
     """
     with Archive(path) as archive:
         manifest = archive.check()
@@ -71,7 +75,7 @@ def restore(path: Path, *, overwrite: bool = False, with_keys: bool = True) -> R
             postgres.contents(programs, archive.pieces(archives.DATABASE))
             former = set(tables.file_names(own, schema))
             with _files(archive):
-                _replace(programs, schema, archive)
+                _replace(programs, schema, archive, is_held=is_held)
             with suppress(psycopg.Error):  # autovacuum does it too, later
                 own.execute("ANALYZE")
         files_left = files.take_away(former - _names(archive)) if former else 0
@@ -145,7 +149,7 @@ def _files(archive: Archive) -> Iterator[None]:
         raise
 
 
-def _replace(programs: postgres.Programs, schema: str, archive: Archive) -> None:
+def _replace(programs: postgres.Programs, schema: str, archive: Archive, *, is_held: bool) -> None:
     """One transaction: the old tables go, the archive's come."""
     # Django's own connection would hold on to what is dropped.
     connections.close_all()
@@ -154,7 +158,7 @@ def _replace(programs: postgres.Programs, schema: str, archive: Archive) -> None
         schema,
         archive.pieces(archives.DATABASE),
         before=tables.dropping(schema),
-        after=tables.settling(schema, archive.manifest.tables),
+        after=tables.settling(schema, archive.manifest.tables, is_held=is_held),
     )
 
 
@@ -189,6 +193,7 @@ def _settle(
             environment_keys = [
                 name for name in keep(keys) if present_keys().get(name) != archived_keys.get(name)
             ]
+            mark_keys_seen(settings.DATA_FOLDER)
         except OSError as error:
             raise BackupError(
                 f"Database and files are restored, but the keys can't be kept: {error.strerror}."

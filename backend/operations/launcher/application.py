@@ -141,9 +141,9 @@ class Application:
             self._renewed.clear()
             loader.link.close()
         finally:
-            self._abandon()
+            self.abandon()
 
-    def _abandon(self) -> None:
+    def abandon(self) -> None:
         """End an application that is still being loaded, and doesn't serve."""
         if self._loading is not None:
             self._loading.abandon()
@@ -187,7 +187,7 @@ class Application:
             self._renewed.clear()
             loader.link.close()
         finally:
-            self._abandon()
+            self.abandon()
         if present is not None:
             self._leaving.append(present)
             present.terminate()
@@ -307,9 +307,10 @@ class _Loader:
         return Refused(status or 1, reason)
 
     def abandon(self) -> None:
-        self.link.close()
+        # Killed first: it takes a closed link for the death of the launcher, and says so.
         self.process.kill()
         self.process.wait()
+        self.link.close()
 
 
 def child_environment(environment: Mapping[str, str], sockets: Path) -> dict[str, str]:

@@ -61,6 +61,11 @@ def greeting(settings: Any, login: Mapping[str, Any], folder: DataFolder, new_ke
             "LISTEN_HOST=0.0.0.0, so that\n           clients and the certificate authority can "
             "connect.\n"
         )
+    if login["is_held"]:
+        warning += (
+            "\nHeld       This instance was restored: schedules, webhooks, pushes, emails and "
+            "transactions wait until you run\n           script/manage resume.\n"
+        )
     return f"""
 Running at {base}
 Admin      {settings.PUBLIC_URL}/admin/   {sign_in}

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import httpx
@@ -66,7 +66,14 @@ def run_manage(*arguments: str, **settings: object) -> subprocess.CompletedProce
 class Service:
     """A started service. ``output`` is what it has printed until it was ready."""
 
-    def __init__(self, data: Path, port: int | None = None, **settings: object) -> None:
+    def __init__(
+        self,
+        data: Path,
+        port: int | None = None,
+        *,
+        arguments: Sequence[str] = (),
+        **settings: object,
+    ) -> None:
         self.data = data
         self.port = port or free_port()
         environment: dict[str, object] = {
@@ -78,7 +85,7 @@ class Service:
         }
         self.environment = plain_environment(**(environment | settings))
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "backend.embedded"],
+            [sys.executable, "-m", "backend.embedded", *arguments],
             cwd=ROOT,
             env=self.environment,
             stdout=subprocess.PIPE,
