@@ -85,6 +85,12 @@ def _left_to_do(done: Restored) -> list[str]:
         )
     if done.manifest.missing_files:
         lines.append(f"{done.manifest.missing_files} files were missing in the archive already.")
+    lines += [f"Indexes: {line}" for line in done.indexes]
+    if done.index_problem:
+        lines.append(
+            f"{done.index_problem} What they are for is slow, or not unique. `script/manage"
+            " build_indexes` tries again."
+        )
     if done.files_left:
         lines.append(f"{done.files_left} files of before couldn't be removed; the log names them.")
     return lines

@@ -4,8 +4,9 @@ First everything is checked: the archive's checksums, its format, that this rele
 migrations, that the instance has nothing to lose. Then the files are stored, whose names nothing
 refers to yet, then the database is replaced in one transaction. Until that commits the instance is
 what it was, and if anything fails it stays so; files that were added are taken away again.
-Afterwards come the keys, the migrations that the archive hasn't, and the secrets of an instance
-with another ``SECRET_KEY``: each of them can be repeated.
+Afterwards come the keys, the migrations that the archive hasn't, the indexes that were being built
+when it was made, and the secrets of an instance with another ``SECRET_KEY``: each of them can be
+repeated.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import psycopg
 from django.conf import settings
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.db import connections
 
 from backend.instance.keys import mark_keys_seen
@@ -42,8 +44,9 @@ class Restored:
     ``keys`` is whether the archive's keys are kept by the instance now, except those in
     ``given_keys``: the environment decides about these, and has others. ``unreadable`` counts
     secrets that can't be read with this instance's ``SECRET_KEY``; ``files_left`` files of before
-    that storage didn't let go. ``password_file`` had a password of the admin that isn't valid any
-    more, and was removed.
+    that storage didn't let go. ``indexes`` has a line for each declared index that the archive
+    lacked, ``index_problem`` a sentence if some couldn't be built. ``password_file`` had a password
+    of the admin that isn't valid any more, and was removed.
     """
 
     manifest: Manifest
@@ -51,6 +54,8 @@ class Restored:
     given_keys: tuple[str, ...]
     unreadable: int
     files_left: int
+    indexes: tuple[str, ...]
+    index_problem: str
     password_file: Path | None
 
 
@@ -205,6 +210,7 @@ def _settle(
             "Database and files are restored, but not brought up to this release: "
             f"{type(error).__name__}. `script/manage prepare` says more, and goes on."
         ) from error
+    indexes, index_problem = _build_indexes()
     lost = 0
     secret = present_keys()["SECRET_KEY"]
     if not archived_keys:
@@ -218,5 +224,20 @@ def _settle(
         tuple(environment_keys),
         lost,
         files_left,
+        tuple(indexes),
+        index_problem,
         remove_invalid_password(settings.DATA_DIR),
     )
+
+
+def _build_indexes() -> tuple[list[str], str]:
+    """Make the indexes those that classes declare: a dump lacks those that were being built.
+
+    Return a line for each that is built or dropped, or can't be, and a sentence if some can't.
+    """
+    output, problem = StringIO(), ""
+    try:
+        call_command("build_indexes", stdout=output, stderr=output)
+    except CommandError as error:
+        problem = str(error)
+    return output.getvalue().splitlines(), problem

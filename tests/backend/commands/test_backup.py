@@ -476,6 +476,32 @@ def test_an_archive_is_restored_before_the_first_start(first, tmp_path):
 
 
 @pytest.mark.slow
+def test_declared_indexes_that_an_archive_lacks_are_built(fresh, tmp_path):
+    """A dump doesn't have those that were being built."""
+    fresh.run(
+        "from backend.kernel.principal import MASTER\n"
+        "from objects import service\n"
+        "from objects.definitions import indexes, registry\n"
+        "from objects.database.statements import fetch\n"
+        "from objects.service import classes\n"
+        "fields = {'a': {'type': 'Number'}, 'b': {'type': 'Number'}}\n"
+        "declared = {'by_a': {'a': 1}, 'one_b': {'fields': {'b': 1}, 'unique': True}}\n"
+        "classes.create(MASTER, 'Note', {'fields': fields, 'indexes': declared})\n"
+        "table = registry.find('Note')\n"
+        "for index in table.schema.index_declarations.values():\n"
+        "    fetch(f'DROP INDEX {indexes.index_name(table, index)}', (), prepare=False)\n"
+        "for _ in range(2):\n"
+        "    service.create(MASTER, 'Note', {'b': 1})\n"
+    )
+    archive = fresh.do("backup", tmp_path / "building.tar").strip()
+    output = fresh.do("restore", archive, "--overwrite")
+    assert "Indexes: built: Note.by_a" in output
+    assert "Indexes: Note.one_b: The index one_b can't be unique" in output
+    assert "1 declared index is missing. What they are for is slow, or not unique." in output
+    assert fresh.manage("build_indexes", "--check").stdout == "missing: Note.one_b\n"
+
+
+@pytest.mark.slow
 def test_tables_of_another_user_are_never_removed(first, empty):
     empty.run("from django.db import connection as c; c.cursor().execute('CREATE TABLE theirs ()')")
     for options in ([], ["--overwrite"]):
