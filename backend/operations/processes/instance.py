@@ -26,6 +26,7 @@ from typing import Any
 
 from backend.kernel.process.children import die_with_parent, name_this
 from backend.logs import setup
+from backend.operations.keys.instance import note_live_keys
 from backend.operations.processes.banner import greeting
 from backend.operations.processes.link import SMALL, TROUBLE, Closed, Link
 from backend.operations.processes.preload import preload
@@ -60,11 +61,14 @@ def begin(link: Link) -> Supervisor:
     link.send(greeting(settings, login, settings.DATA_FOLDER, answer["new_keys"]))
 
     def announce(trouble: str) -> None:
+        if not trouble:
+            note_live_keys()
         with suppress(Closed):
             link.send({TROUBLE: trouble} if trouble else None)
         link.close()
 
     if not answer["is_awaited"]:
+        note_live_keys()
         link.close()
     return Supervisor(
         roles, settings.DATA_FOLDER.reports, announce=announce if answer["is_awaited"] else None
