@@ -112,7 +112,11 @@ class Application:
         ``is_awaited`` says that the message about their first heartbeats is received."""
         loader.receive(on_idle, _LOADING)
         self._renew_sockets()
-        loader.send({"new_keys": new_keys, "is_awaited": is_awaited}, self._sockets)
+        is_terminal = sys.stdout.isatty()
+        loader.send(
+            {"new_keys": new_keys, "is_terminal": is_terminal, "is_awaited": is_awaited},
+            self._sockets,
+        )
         greeting: str = loader.receive(on_idle)
         return greeting
 

@@ -246,7 +246,8 @@ def _start(stack: contextlib.ExitStack, signals: _Signals, restored: Sequence[st
     after_engines.callback(engines.pass_on_lines)
     with contextlib.suppress(OSError):  # a reader that has gone away
         print(greeting, flush=True)
-        mark_keys_seen(folder)
+        if sys.stdout.isatty():
+            mark_keys_seen(folder)
     return _Service(folder, application, engines, programs, signals)
 
 
