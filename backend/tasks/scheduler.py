@@ -68,7 +68,9 @@ class Scheduler(DatabaseScheduler):
     def enabled_models(self) -> list[PeriodicTask]:
         """Return the rows that count. Beat reads them again when a row or the hold changes."""
         rows: list[PeriodicTask] = super().enabled_models()
-        if not self.is_held():
+        with self.waiting():
+            is_held = self.is_held()
+        if not is_held:
             return rows
         upkeep = {*self.app.conf.beat_schedule, _CLEAN_UP}
         return [row for row in rows if row.name in upkeep]
