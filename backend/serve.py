@@ -98,11 +98,13 @@ def serve(role: str) -> None:
         import django
 
         django.setup()
+    from backend.operations.keys.instance import note_live_keys
     from backend.operations.processes import roles
     from backend.operations.processes.supervisor import Supervisor
     from backend.server.listeners import inherit_from_systemd
 
     inherit_from_systemd()
+    note_live_keys()
     made = roles.ROLES[role]()
     work = made.work
     if role == "web" or made.count > 1:

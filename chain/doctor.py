@@ -7,13 +7,15 @@ from datetime import timedelta
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from django.db.models import Count, Max, Min
 from django.utils import timezone
 
 from backend.kernel.doctor import DATABASE, Finding, check, fail, ok, warn
+from backend.kernel.texts.counted import counted
 from backend.settings.conf import service_settings
 from chain.core.names import is_provider_name
 from chain.indexing.head.halts import advice as advice_for
-from chain.models import Blockchain, Cursor, Provider
+from chain.models import Backfill, Blockchain, Cursor, Provider
 from chain.networks.lag import UNKNOWN, Lag, lags
 from chain.rpc.client.secret_address import secrets_of
 from chain.rpc.endpoints import Given, given_for
@@ -94,6 +96,7 @@ def indexed_networks() -> Iterator[Finding]:
         )
         return
     yield from _contradictions(there)
+    yield from _unavailable(there)
     skipped = {cursor.network_id for cursor in halted}
     lag_by_network = lags()
     for network in Blockchain.objects.filter(active=True, network_id__isnull=False)[:_MOST]:
@@ -119,6 +122,21 @@ def _contradictions(networks: Any) -> Iterator[Finding]:
             "Add another provider, then run"
             f" script/manage chain_verify {cursor.network_id} --repair for"
             " these blocks.",
+        )
+
+
+def _unavailable(networks: Any) -> Iterator[Finding]:
+    """Blocks of the past that no provider has."""
+    rows = Backfill.objects.filter(network_id__in=networks, unavailable=True, done_at=None)
+    per_network = rows.order_by("network_id").values("network_id")
+    for row in per_network.annotate(
+        contracts=Count("address", distinct=True), first=Min("next_block"), last=Max("last_block")
+    )[:_MOST]:
+        yield warn(
+            f"network {row['network_id']}: no provider has all blocks from {row['first']} to"
+            f" {row['last']}; events of {counted(row['contracts'], 'contract')} are missing.",
+            "Add a provider that has the whole history, or set startBlock of the contracts:"
+            f" script/manage chain_status {row['network_id']} names them.",
         )
 
 

@@ -9,6 +9,8 @@ from django.db import models
 class FeatureFlag(models.Model):
     """A switch for one feature (``functions.feature_flags.features``)."""
 
+    fresh_rows = 3  # those of migration 0001
+
     name = models.CharField(
         max_length=64,
         unique=True,

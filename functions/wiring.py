@@ -6,6 +6,7 @@ from importlib import import_module
 
 from django.core.checks import Tags, register
 
+from backend.tasks.scheduler import Scheduler
 from functions import checks
 from functions.jobs import classes
 from functions.runtime import runner
@@ -13,6 +14,7 @@ from functions.runtime.registry import registry
 from functions.triggers import decorators
 from functions.webhooks import class_hooks, synchronous_calls
 from objects import triggers
+from objects.database import hold
 
 
 def wire() -> None:
@@ -26,6 +28,8 @@ def wire() -> None:
     # The object service calls what a deployment has registered as triggers, and webhooks.
     registry.on_trigger = decorators.connect
     triggers.add_source(class_hooks.handlers)
+    # What beat doesn't start in a restored instance.
+    Scheduler.is_held = staticmethod(hold.is_on)
     # The class ``_JobStatus``.
     classes.offer_classes()
     # ``manage.py check --deploy``.

@@ -16,7 +16,7 @@ from objects.access.protection import hidden_fields
 from objects.changes import capture
 from objects.core.names import USER
 from objects.core.schema.inference import MAX_FIELDS
-from objects.database import maintenance
+from objects.database import hold, maintenance
 from objects.database.orm import orm_queries
 from objects.definitions import indexes, registry
 from objects.files import quotas, storage
@@ -219,6 +219,20 @@ def maintenance_mode() -> Iterator[Finding]:
         yield warn(
             f"On since {state.since:%Y-%m-%d %H:%M} UTC: nobody can write.",
             "script/manage maintenance off",
+        )
+
+
+@check("restored instance", needs=_NEEDS)
+def restored_instance() -> Iterator[Finding]:
+    """Whether what goes out is held since a restore."""
+    since = hold.since()
+    if since is None:
+        yield ok("nothing is held")
+    else:
+        yield warn(
+            f"Restored at {since:%Y-%m-%d %H:%M} UTC: schedules, webhooks, pushes, emails and "
+            "transactions are held.",
+            "script/manage resume, when the instance that was backed up doesn't run any more.",
         )
 
 

@@ -4,6 +4,7 @@
 
     DATA_DIR/
       keys.env        the keys made on the first run, readable by their owner only
+      live-keys.env   the keys that the service runs with; keys.env may have newer ones
       unseen-keys     there until those keys have been printed
       lock            held while an instance runs
       instance.json   the running (or last) instance: process, addresses
@@ -49,6 +50,7 @@ class DataFolder:
     def __init__(self, path: Path) -> None:
         self.path = Path(os.path.abspath(path))
         self.keys = self.path / "keys.env"
+        self.live_keys = self.path / "live-keys.env"
         self.unseen_keys = self.path / "unseen-keys"
         self.lock = self.path / "lock"
         self.instance = self.path / "instance.json"

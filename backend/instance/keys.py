@@ -62,6 +62,20 @@ def mark_keys_seen(folder: DataFolder) -> None:
     folder.unseen_keys.unlink(missing_ok=True)
 
 
+def live_keys(folder: DataFolder) -> dict[str, str]:
+    """Return the keys that the service runs with, or ran with last, as far as the folder's file
+    decided about them. Empty before the first start."""
+    return values_in(folder.live_keys)
+
+
+def note_live_keys(folder: DataFolder, values: Mapping[str, str]) -> None:
+    """Remember the keys that the service runs with from now on."""
+    fresh = folder.live_keys.with_suffix(".new")
+    with private_file(fresh) as file:
+        file.writelines(f"{name}={value}\n" for name, value in values.items())
+    fresh.replace(folder.live_keys)
+
+
 def read_keys(folder: DataFolder) -> dict[str, str]:
     """What the file has, by name; nothing if there is no file."""
     return values_in(folder.keys)

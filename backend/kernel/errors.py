@@ -195,6 +195,21 @@ class UnderMaintenance(OperationForbidden):
         super().__init__(message)
 
 
+class Held(OperationForbidden):
+    """What a restored instance doesn't send before an operator resumes it. ``what`` is a plural.
+
+    As in maintenance mode, the status isn't 503, since SDKs repeat requests that fail with 5xx.
+    """
+
+    headers: ClassVar[Mapping[str, str]] = {"Retry-After": "60", "X-Svc-Mode": "held"}
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"This instance was restored from a backup, and {what} are held until an operator runs"
+            " script/manage resume."
+        )
+
+
 class InvalidNestedKey(ServiceError):
     code = 121
 

@@ -14,12 +14,16 @@ from datetime import datetime
 from typing import Any, Final
 
 from celery.utils.time import maybe_make_aware
+from django_celery_beat.models import PeriodicTask
 from django_celery_beat.schedulers import DatabaseScheduler, ModelEntry
 
 from backend.logs.setup import get_logger
 
 _NOTICED: Final = 1.0
 """Seconds by which the clock is set back at least, for the schedule to be planned again."""
+
+_CLEAN_UP: Final = "celery.backend_cleanup"
+"""Celery's own entry."""
 
 log = get_logger("schedule")
 
@@ -44,6 +48,8 @@ class Scheduler(DatabaseScheduler):
     """
 
     Entry = Entry
+    is_held: Callable[[], bool] = staticmethod(lambda: False)
+    """Whether nothing but the service's own upkeep is started (``objects.database.hold``)."""
     waiting: Callable[[], AbstractContextManager[None]] = staticmethod(nullcontext)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -58,6 +64,16 @@ class Scheduler(DatabaseScheduler):
             self._plan_again()
         self._newest = now
         return super().tick(*args, **kwargs)
+
+    def enabled_models(self) -> list[PeriodicTask]:
+        """Return the rows that count. Beat reads them again when a row or the hold changes."""
+        rows: list[PeriodicTask] = super().enabled_models()
+        with self.waiting():
+            is_held = self.is_held()
+        if not is_held:
+            return rows
+        upkeep = {*self.app.conf.beat_schedule, _CLEAN_UP}
+        return [row for row in rows if row.name in upkeep]
 
     def apply_async(self, *args: Any, **kwargs: Any) -> Any:
         with self.waiting():

@@ -68,6 +68,9 @@ def networks(request: HttpRequest) -> HttpResponseBase:
         for row in counted.values("network_id", "status").annotate(rows=Count("object_id"))
     }
     behind = _counts(Backfill.objects.filter(done_at=None))
+    aside = Backfill.objects.filter(done_at=None, unavailable=True)
+    first_of_each = aside.order_by("network_id", "pk").distinct("network_id")
+    unavailable = dict(first_of_each.values_list("network_id", "trouble"))
     reorganised = _counts(Reorganisation.objects.all())
     shown = [
         {
@@ -79,6 +82,7 @@ def networks(request: HttpRequest) -> HttpResponseBase:
             "pending": waiting.get((str(blockchain.network_id), PENDING), 0),
             "stalled": waiting.get((str(blockchain.network_id), STALLED), 0),
             "backfills": behind.get(blockchain.network_id, 0),
+            "unavailable": unavailable.get(blockchain.network_id),
             "reorganisations": reorganised.get(blockchain.network_id, 0),
             "providers": rpc.health(blockchain.network_id),
         }

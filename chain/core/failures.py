@@ -22,6 +22,11 @@ class EmptyPromise(TryAgain):
     have dropped it since; or it names blocks that aren't there."""
 
 
+class MissingReceipts(TryAgain):
+    """The node doesn't have receipts that are needed. It may have pruned its history, and then not
+    have the logs of these blocks either."""
+
+
 class Contradiction(TryAgain):
     """The node contradicts itself: its logs or receipts can't be those of the block whose header
     it gave. Something of it is wrong, which no reorganisation explains."""

@@ -26,7 +26,7 @@ Height = Annotated[str, msgspec.Meta(pattern=r"^0x0{0,64}[0-9a-fA-F]{1,13}\Z")]
 Moment = Annotated[str, msgspec.Meta(pattern=r"^0x0{0,64}[0-7]?[0-9a-fA-F]{1,15}\Z")]
 """A time as tables hold it: there are networks that don't count seconds."""
 Hash = Annotated[str, msgspec.Meta(pattern=r"^0x[0-9a-f]{64}\Z")]
-"""In small letters only, as nodes write them: a block would be another one by other letters."""
+"""In lower case, as all hexadecimal texts of a node are when they come here (``chain.rpc``)."""
 Seal = Annotated[str, msgspec.Meta(max_length=4096)] | int | None
 """A field of a header that only its hash is made of: nothing nested, and nothing long."""
 Address = Annotated[str, msgspec.Meta(pattern=r"^0x[0-9a-fA-F]{40}\Z")]
@@ -50,7 +50,7 @@ class Header(msgspec.Struct, frozen=True, gc=False, rename=_on_the_wire):
     hash: Hash
     parent_hash: Hash
     timestamp: Moment = "0x0"
-    logs_bloom: str = "0x"
+    logs_bloom: str | None = "0x"
     transactions: list[Hash] | None = []
     base_fee_per_gas: Number | None = None
     receipts_root: Seal = None
@@ -104,7 +104,7 @@ class Log(msgspec.Struct, frozen=True, gc=False, rename=_on_the_wire):
     transaction_hash: str
     transaction_index: str
     log_index: str
-    removed: bool = False
+    removed: bool | None = False
     block_timestamp: str | int | float | None = None  # what isn't a ``Moment`` is ignored
 
     @property

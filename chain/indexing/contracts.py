@@ -17,7 +17,7 @@ import msgspec
 from django.db import transaction
 
 from chain.core.abi import proxies
-from chain.core.abi.contract import LONGEST_NAME, Event, events_of
+from chain.core.abi.contract import LONGEST_NAME, TRANSFER, Event, events_of
 from chain.core.abi.logs import Vocabulary
 from chain.core.blocks.events import EventRow, event_row
 from chain.core.names import ZERO_ADDRESS, checksummed
@@ -103,9 +103,19 @@ class Catalogue:
                 ordinals = {}
             ordinal = ordinals.get(contract.address, 0)
             ordinals[contract.address] = ordinal + 1
-            name, args = contract.vocabulary.read(log.topics, log.data)
+            vocabulary = contract.vocabulary
+            name, args = vocabulary.read(log.topics, log.data)
             events.append(
-                event_row(log, contract.name, contract.address, name, args, ordinal, times)
+                event_row(
+                    log,
+                    contract.name,
+                    contract.address,
+                    name,
+                    args,
+                    ordinal,
+                    times,
+                    vocabulary.is_token_transfer(log.topics) if name == TRANSFER else None,
+                )
             )
         return events
 

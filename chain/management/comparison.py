@@ -22,9 +22,15 @@ _SHOWN = 20
 
 
 def run(
-    command: BaseCommand, options: dict[str, Any], *, repairing: bool, notify_changes: bool
+    command: BaseCommand,
+    options: dict[str, Any],
+    *,
+    repairing: bool,
+    notify_changes: bool,
+    by_filters: bool = False,
 ) -> Findings:
-    """The findings for the network, contracts and blocks that a command was told."""
+    """The findings for the network, contracts and blocks that a command was told; see
+    ``examine``."""
     cursor = network_read(options)
     first, last = range_of(options, 0, cursor.number or 0)
     try:
@@ -36,6 +42,7 @@ def run(
                 addresses=contracts_named(options),
                 repairing=repairing,
                 notify_changes=notify_changes,
+                by_filters=by_filters,
                 progress=progress,
             )
     except NodeFailure as failure:
@@ -56,7 +63,8 @@ def report(command: BaseCommand, options: dict[str, Any], findings: Findings) ->
         command.stdout.write(describe(findings))
     if findings.unclear:
         raise CommandError(
-            "A provider contradicts itself about some blocks; nothing was changed in them."
+            "A provider contradicts itself about some blocks, or lacks their receipts; nothing was"
+            " changed in them."
         )
 
 

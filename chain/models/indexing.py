@@ -9,6 +9,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Cast, Now
 
+from objects.database.fresh_rows import ANY_NUMBER
 from objects.definitions.columns import moment_column, number_column
 
 
@@ -116,7 +117,8 @@ class Backfill(models.Model):
     since the contract isn't listened to any more.
 
     ``seeking`` rows begin with finding the block in which the contract was made. ``asked`` ones
-    read what an operator wants to be read again; others what is missing.
+    read what an operator wants to be read again; others what is missing. No provider has the blocks
+    of ``unavailable`` ones, as its ``trouble`` says.
     """
 
     network_id = models.BigIntegerField()
@@ -126,6 +128,7 @@ class Backfill(models.Model):
     next_block = models.BigIntegerField()
     seeking = models.BooleanField(default=False, db_default=False)
     asked = models.BooleanField(default=False, db_default=False)
+    unavailable = models.BooleanField(default=False, db_default=False)
     step = models.IntegerField(default=0, db_default=0)  # blocks asked for at once; 0 is unknown
     events = models.BigIntegerField(default=0, db_default=0)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -241,6 +244,8 @@ class ProvedBlock(models.Model):
 class OutboxEpoch(models.Model):
     """What the numbers of the outbox belong to: one row, which a restored backup gives another
     value, since its numbers are given again for other events."""
+
+    fresh_rows = ANY_NUMBER
 
     value = models.UUIDField(primary_key=True)
 

@@ -220,6 +220,7 @@ class ContractEvent(ModelBackedObject):
     timestamp = moment_column()
     canonical = models.BooleanField(default=True, db_default=True)
     block_timestamp = moment_column()  # null in rows of before it was stored (``chain_reindex``)
+    token_transfer = models.BooleanField(null=True, blank=True)  # see ``EventRow``; null as well
 
     class Meta:
         db_table = "chain_contract_event"

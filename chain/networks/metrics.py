@@ -254,7 +254,7 @@ def _backfills() -> Iterator[Metric]:
     rows = [
         *Backfill.objects.filter(done_at=None)
         .values("network_id")
-        .annotate(number=Count("pk"), blocks=_BLOCKS)
+        .annotate(number=Count("pk"), blocks=_BLOCKS, aside=Count("pk", filter=Q(unavailable=True)))
         .order_by("network_id")[:MOST_NETWORKS]
     ]
     yield _by_network(
@@ -266,6 +266,11 @@ def _backfills() -> Iterator[Metric]:
         "backfill_blocks",
         "Blocks that backfills still have to read.",
         [(row["network_id"], row["blocks"]) for row in rows],
+    )
+    yield _by_network(
+        "backfills_unavailable",
+        "Backfills of blocks that no provider has.",
+        [(row["network_id"], row["aside"]) for row in rows],
     )
 
 

@@ -104,6 +104,7 @@ def backfills(network_id: int, ids: Sequence[int] | None = None) -> list[dict[st
             "next": row.next_block,
             "events": row.events,
             "asked": row.asked,
+            "unavailable": row.unavailable,
             "done": row.done_at is not None,
             "trouble": row.trouble,
             "pausedUntil": _moment(row.paused_until),

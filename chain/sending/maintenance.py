@@ -14,7 +14,7 @@ from typing import Final
 
 from django.db.models import Max
 
-from backend.kernel.errors import ServiceError, UnderMaintenance
+from backend.kernel.errors import Held, ServiceError, UnderMaintenance
 from backend.kernel.texts.redaction import mask_text
 from backend.logs.setup import get_logger
 from backend.settings.conf import service_settings
@@ -30,7 +30,7 @@ from chain.sending import broadcast, nonces, slots
 from chain.sending.outgoing import AT_ONCE, caps_of
 from chain.sending.replacement import fill, raise_fees
 from chain.sending.slots import Slot
-from objects.database import maintenance
+from objects.database import hold, maintenance
 from objects.database.statements import fetch_values
 
 _AGAIN: Final = timedelta(seconds=10)
@@ -47,11 +47,12 @@ def resend(network_id: int) -> None:
     with maintenance.recording():
         try:
             maintenance.check()
+            hold.check("transactions")
             for account in slots.open_accounts(network_id):
                 _look_after(account)
         except NodeFailure as failure:
             log.warning("not looked after", network=network_id, reason=str(failure))
-        except UnderMaintenance:
+        except (Held, UnderMaintenance):
             return
         except ServiceError as problem:
             # A lock or the signer: the next round tries again.

@@ -28,7 +28,7 @@ from chain.sending import broadcast, nonces
 from chain.sending.node_access import ask
 from chain.sending.nonce_counts import believed
 from chain.sending.signers import CannotSign, Signer, signer_for
-from objects.database import maintenance
+from objects.database import hold, maintenance
 
 AT_ONCE: Final = timedelta(seconds=20)
 """How long a stored transaction belongs to the call that has stored it: no other process
@@ -103,7 +103,8 @@ def sign_and_store(
 
 def usable_signer(network_id: int) -> Signer:
     """The network's signer. ``ScriptFailed`` if there is none, ``ServiceUnavailable`` if it can't
-    be used."""
+    be used, ``Held`` in a restored instance: its account may be another one's as well."""
+    hold.check("transactions")
     try:
         signer = signer_for(network_id)
         _ = signer.address

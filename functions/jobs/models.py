@@ -6,6 +6,7 @@ from django.db import models
 from django.db.models import Q
 from django_celery_beat.models import PeriodicTask
 
+from objects.database.fresh_rows import ANY_NUMBER
 from objects.definitions.columns import moment_column, text_column
 from objects.definitions.models import ModelBackedObject
 
@@ -20,6 +21,8 @@ class JobStatus(ModelBackedObject):
     of a schedule, which starts at most one run. ``published_at`` is when it was last published to
     workers.
     """
+
+    fresh_rows = ANY_NUMBER
 
     job_name = text_column()
     source = text_column()

@@ -205,8 +205,8 @@ def _params(value: object) -> JsonObject:
         # Parse Dashboard sends the text of a JSON object.
         try:
             value = msgspec.json.decode(value or "{}")
-        except msgspec.DecodeError:
-            raise InvalidJSON("job_schedule.params: not valid JSON") from None
+        except (msgspec.DecodeError, RecursionError, UnicodeError):
+            raise InvalidJSON("job_schedule.params: not valid JSON, or nested too deeply") from None
     if value is None:
         return {}
     if not isinstance(value, dict):

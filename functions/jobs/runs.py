@@ -9,7 +9,7 @@ import msgspec
 from backend.kernel.errors import ServiceError
 from backend.logs.setup import get_logger
 from backend.settings.conf import service_settings
-from functions.jobs import records
+from functions.jobs import child_processes, records
 from functions.jobs.models import FAILED, SUCCEEDED
 from functions.jobs.records import Run
 from functions.jobs.reports import Outcome, Report, RunLost
@@ -59,7 +59,9 @@ def _outcome(job: Job, run: Run, report: Report) -> Outcome:
         request = JobRequest(
             job.name, params, status_id=run.status_id, attempt=run.attempt, say=report.say
         )
-        result = runner.run(what, lambda: job.body(request, **arguments), time_limit_of(job))
+        seconds = time_limit_of(job)
+        with child_processes.ended_after(seconds):
+            result = runner.run(what, lambda: job.body(request, **arguments), seconds)
         return Outcome(SUCCEEDED, _as_text(result))
     except ServiceError as error:
         return Outcome(FAILED, error.message, error.message)

@@ -14,6 +14,7 @@ from functions.jobs import records, schedule_rows
 from functions.jobs.runs import execute
 from functions.jobs.start import RUN_TASK, JobBusy, start
 from functions.jobs.stuck_runs import retry_stuck
+from objects.database import hold
 
 log = get_logger("jobs")
 
@@ -51,8 +52,12 @@ def start_scheduled_job(
 
 @shared_task(name="functions.tend_jobs", ignore_result=True)
 def tend_jobs() -> None:
-    """Retry or fail runs whose worker or message was lost."""
-    retry_stuck()
+    """Retry or fail runs whose worker or message was lost.
+
+    Those of a restored instance wait while it is held.
+    """
+    if not hold.is_on():
+        retry_stuck()
 
 
 @shared_task(name="functions.remove_old_job_runs", ignore_result=True)

@@ -33,6 +33,7 @@ from backend.tasks.registered import task
 from functions.webhooks import client, payload, request_time, signatures
 from functions.webhooks.models import Delivery, Hook
 from functions.webhooks.responses import BadResponse, Refusal, check_received
+from objects.database import hold
 from objects.database.orm import orm_queries
 from objects.database.statements import fetch_rows
 from objects.triggers import Occasion
@@ -96,7 +97,9 @@ def start(delivery_id: int) -> None:
 
 
 def start_due() -> int:
-    """Queue all deliveries that are due and return their number."""
+    """Queue all deliveries that are due and return their number; none while they are held."""
+    if hold.is_on():
+        return 0
     due = Delivery.objects.filter(state=Delivery.State.PENDING, due_at__lte=Now())
     with orm_queries(), transaction.atomic():
         # A locked row is being taken.
@@ -198,6 +201,7 @@ WITH due AS (
         h.rests_until > now() AND h.rests_until <= now() + interval '{_REST} s' AS is_paused
     FROM functions_delivery d LEFT JOIN functions_hook h ON h.id = d.hook_id
     WHERE d.id = %(delivery_id)s AND d.state = 'pending' AND d.due_at <= now()
+        AND NOT {hold.IS_ON}
     FOR UPDATE OF d SKIP LOCKED
 )
 UPDATE functions_delivery d SET

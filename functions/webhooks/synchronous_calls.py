@@ -26,6 +26,7 @@ from functions.webhooks import client, payload, request_time, signatures
 from functions.webhooks.models import Hook
 from functions.webhooks.names import is_hook_name
 from functions.webhooks.responses import BadResponse, Refusal, success_of
+from objects.database import hold
 from objects.triggers import CONFIG, Occasion
 
 log = get_logger("webhooks")
@@ -69,6 +70,7 @@ def _url(**which: object) -> str | None:
 
 
 def _call(what: str, url: str, message: Wire) -> Json | NoResult:
+    hold.check("webhooks")
     try:
         key, body = signatures.new_key(), msgspec.json.encode(message)
         with request_time.counted() as seconds:

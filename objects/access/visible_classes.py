@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from backend.kernel.errors import ServiceError
+from backend.kernel.errors import ServiceError, ServiceUnavailable, Timeout
 from backend.kernel.principal import Principal
 from objects.access.policy import check_class
 from objects.access.protection import fields_hidden_somewhere
@@ -58,6 +58,8 @@ def _actions(principal: Principal, table: ClassTable) -> frozenset[Action]:
 def _may(principal: Principal, table: ClassTable, action: Action) -> bool:
     try:
         condition = check_class(principal, table, action, creating=action == "addField")
+    except (Timeout, ServiceUnavailable):
+        raise
     except ServiceError:
         return False
     return not isinstance(condition, Nothing)

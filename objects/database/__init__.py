@@ -1,4 +1,4 @@
-"""Access to PostgreSQL: statements, transactions, and the guard of maintenance mode.
+"""Access to PostgreSQL: statements, transactions, maintenance mode, and the hold after a restore.
 
 Every statement of the object service passes ``statements``.
 """

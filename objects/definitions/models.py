@@ -8,6 +8,8 @@ from __future__ import annotations
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
+from objects.database.fresh_rows import ANY_NUMBER
+
 GENERIC_TABLE = "objects_object"
 """The partitioned table of the generic classes; a partition adds ``_`` and the class's id."""
 
@@ -25,6 +27,9 @@ class ObjectClass(models.Model):
     ``indexes``), without the fields that every class has. ``indexOrders`` has the fields of each
     index of several in order, which ``jsonb`` doesn't keep for the keys of objects.
     """
+
+    # The service makes those of models; each of the others has a partition.
+    fresh_rows = ANY_NUMBER
 
     name = models.CharField(max_length=128, unique=True)
     definition = models.JSONField(default=dict)
@@ -112,6 +117,8 @@ class Maintenance(models.Model):
     See ``objects.database.maintenance``.
     """
 
+    fresh_rows = ANY_NUMBER
+
     id = models.SmallIntegerField(primary_key=True)
     message = models.TextField()
     since = models.DateTimeField()
@@ -126,12 +133,31 @@ class Maintenance(models.Model):
         return "maintenance mode"
 
 
+class Hold(models.Model):
+    """The hold of a restored instance: one row while it is on (see ``objects.database.hold``)."""
+
+    fresh_rows = ANY_NUMBER
+
+    id = models.SmallIntegerField(primary_key=True)
+    since = models.DateTimeField()
+
+    class Meta:
+        db_table = "objects_hold"
+        verbose_name = "hold"
+        verbose_name_plural = "hold"
+
+    def __str__(self) -> str:
+        return "hold"
+
+
 class ImportProgress(models.Model):
     """How far an import has come, written in the transactions that store its objects.
 
     ``key`` identifies the import (see ``objects.exchange.checkpoint``); the counts are those of its
     checkpoint.
     """
+
+    fresh_rows = ANY_NUMBER
 
     key = models.CharField(max_length=64, primary_key=True)
     rows = models.BigIntegerField()

@@ -30,7 +30,8 @@ _HEAD = 1 << 16
 
 @dataclass
 class Checkpoint:
-    """``rows`` of the file are done with: stored, or reported and left out."""
+    """``rows`` of the file are done with: stored, or reported and left out. One that
+    ``is_finished`` stays, so that resuming the import again stores nothing twice."""
 
     class_name: str
     file: str
@@ -39,6 +40,7 @@ class Checkpoint:
     stored: int = 0
     refused: int = 0
     kinds: dict[str, str] = field(default_factory=dict)
+    is_finished: bool = False
 
     @property
     def key(self) -> str:
@@ -67,12 +69,17 @@ class Checkpoint:
         fresh.replace(path)
 
 
-def load(path: Path, class_name: str, file: str) -> Checkpoint:
-    """Read a checkpoint; refuse that of another file or class."""
+def load(path: Path, class_name: str, file: str) -> Checkpoint | None:
+    """Read a checkpoint; refuse that of another file or class. Return None if there is none, or
+    that of another import, which is finished."""
+    if not path.exists():
+        return None
     try:
         checkpoint = Checkpoint(**json.loads(path.read_text()))
     except (OSError, ValueError, TypeError) as error:
         raise UnusableFile(f"{path} is no checkpoint of an import: {error}") from error
+    if checkpoint.is_finished and (checkpoint.class_name, checkpoint.file) != (class_name, file):
+        return None
     if checkpoint.class_name != class_name:
         raise UnusableFile(f"{path} belongs to an import into {checkpoint.class_name}")
     if checkpoint.file != file:

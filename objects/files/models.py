@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
+from objects.database.fresh_rows import ANY_NUMBER
 from objects.users.models import User
 
 
@@ -54,6 +55,8 @@ class StoredFile(models.Model):
 
 class FileUsage(models.Model):
     """The bytes of all files that are charged to an account; ``records`` keeps it."""
+
+    fresh_rows = ANY_NUMBER
 
     account = models.TextField(primary_key=True, db_collation="C")
     bytes = models.BigIntegerField()

@@ -6,30 +6,44 @@ hold one part of a file in memory and not ten.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from io import BytesIO
+from typing import IO, Any, Final
 
 from boto3.s3.transfer import TransferConfig
 from botocore.config import Config
 from botocore.exceptions import ClientError
 from storages.backends.s3 import S3Storage
+from storages.utils import clean_name
 
 from objects.files.delivery import content_headers
-from objects.files.uploads import CHUNK
+
+_NO_SUCH_OBJECT: Final = "NoSuchKey"
+"""The code for a missing object. A missing bucket has 404 as well, and another code."""
+
+# A thread of the web waits meanwhile.
+_BOUNDS: Final = Config(
+    connect_timeout=5,
+    read_timeout=20,
+    retries={"mode": "standard", "total_max_attempts": 2},
+)
 
 
 class ObjectStorage(S3Storage):
     """``STORAGES["files"]`` with ``FILE_STORAGE=s3``."""
 
     def __init__(self, **options: Any) -> None:
+        config = _BOUNDS
         if options.get("endpoint_url"):
             # Servers other than Amazon's know buckets by path, and not all know its checksums.
-            options["client_config"] = Config(
-                s3={"addressing_style": "path"},
-                signature_version="s3v4",
-                request_checksum_calculation="when_required",
-                response_checksum_validation="when_required",
+            config = config.merge(
+                Config(
+                    s3={"addressing_style": "path"},
+                    signature_version="s3v4",
+                    request_checksum_calculation="when_required",
+                    response_checksum_validation="when_required",
+                )
             )
+        options["client_config"] = config
         super().__init__(**options)
         self.transfer_config = TransferConfig(use_threads=False)
 
@@ -42,15 +56,34 @@ class ObjectStorage(S3Storage):
         parameters.pop("ContentEncoding", None)
         return parameters
 
-    def read_range(self, key: str, start: int, length: int) -> Iterator[bytes] | None:
-        """So many bytes from there on; None if there is no such object."""
+    def delete(self, name: str) -> None:
+        """Remove an object; one that isn't there is no error, but a bucket that isn't is one."""
+        try:
+            self.bucket.Object(self._normalize_name(clean_name(name))).delete()
+        except ClientError as error:
+            if _code(error) != _NO_SUCH_OBJECT:
+                raise
+
+    def open_range(self, key: str, start: int, length: int) -> tuple[IO[bytes], int] | None:
+        """Open so many bytes from there on. Return them with the size of the whole object; None if
+        there is no such object."""
         name = self._normalize_name(key)
         arguments = {"Range": f"bytes={start}-{start + length - 1}"} if length else {}
         try:
-            body = self.bucket.Object(name).get(**arguments)["Body"]
+            answer = self.bucket.Object(name).get(**arguments)
         except ClientError as error:
-            if error.response["Error"]["Code"] in ("404", "NoSuchKey"):
+            if _code(error) == _NO_SUCH_OBJECT:
                 return None
+            if _code(error) == "InvalidRange" and start == 0:
+                return BytesIO(), 0
             raise
-        pieces: Iterator[bytes] = body.iter_chunks(CHUNK)
-        return pieces
+        byte_range = answer.get("ContentRange", "")
+        if start and not byte_range:
+            answer["Body"].close()
+            raise OSError("the storage sent another part of the object than the requested one")
+        size = byte_range.rpartition("/")[2] or answer["ContentLength"]
+        return answer["Body"], int(size)
+
+
+def _code(error: ClientError) -> str:
+    return str(error.response["Error"]["Code"])

@@ -22,10 +22,12 @@ from backend.kernel.errors import (
     MasterKeyRequired,
     ObjectNotFound,
     OperationForbidden,
+    ServiceUnavailable,
     UnderMaintenance,
 )
 from backend.kernel.json_types import Json
 from backend.kernel.principal import EVERYBODY, Principal
+from backend.kernel.texts.redaction import mask_text
 from backend.logs.setup import get_logger
 from backend.settings.conf import service_settings
 from objects.core.access.acl import parse_acl
@@ -242,8 +244,14 @@ def is_public(record: FileRecord) -> bool:
 
 
 def content(record: FileRecord, start: int, length: int) -> Iterator[bytes]:
-    """So many bytes of a file that ``open_file`` has given. Raises ``ObjectNotFound``."""
-    pieces = storage.read(record.name, start, length)
+    """So many bytes of a file that ``open_file`` has given. Raises ``ObjectNotFound``, and
+    ``ServiceUnavailable`` when the storage fails."""
+    try:
+        pieces = storage.read(record.name, start, length, size=record.size)
+    except Exception as error:  # storages have errors of their own
+        reason = mask_text(f"{type(error).__name__}: {error}")
+        log.error("a file can't be read", name=record.name, reason=reason)
+        raise ServiceUnavailable("The file can't be read at the moment.") from error
     if pieces is None:
         raise missing()
     return pieces

@@ -21,19 +21,40 @@ def save(name: str, content: File) -> None:
         raise FileExistsError(f"there is a file {key} already")
 
 
-def read(name: str, start: int, length: int) -> Iterator[bytes] | None:
-    """So many bytes from there on, in pieces; None if there is no such file."""
-    storage, key = _storage(), storage_key(name)
-    read_range: Any = getattr(storage, "read_range", None)
-    if read_range is not None:
-        pieces: Iterator[bytes] | None = read_range(key, start, length)
-        return pieces
+class OtherSize(Exception):
+    """The storage has a file of another size than the one that was stored."""
+
+
+def read(name: str, start: int, length: int, *, size: int | None = None) -> Iterator[bytes] | None:
+    """So many bytes from there on, in pieces; None if there is no such file.
+
+    The first piece is read at once: a storage that fails does so here, and later only if it fails
+    in the middle. Raises ``OtherSize`` if the whole file hasn't this ``size``, and what the storage
+    raises.
+    """
+    opened = _open(storage_key(name), start, length)
+    if opened is None:
+        return None
+    file, stored_size = opened
+    if size is not None and stored_size != size:
+        file.close()
+        raise OtherSize(f"it has {stored_size} bytes, and {size} were stored")
+    return _Pieces(file, length)
+
+
+def _open(key: str, start: int, length: int) -> tuple[IO[Any] | File, int] | None:
+    storage = _storage()
+    open_range: Any = getattr(storage, "open_range", None)
+    if open_range is not None:
+        opened: tuple[IO[Any], int] | None = open_range(key, start, length)
+        return opened
     try:
         file = storage.open(key)
     except FileNotFoundError:
         return None
+    size = file.size
     file.seek(start)
-    return _Pieces(file, length)
+    return file, size
 
 
 def delete(name: str) -> None:
@@ -51,13 +72,25 @@ class _Pieces(Iterator[bytes]):
     def __init__(self, file: IO[Any] | File, length: int) -> None:
         self._file = file
         self._left = length
+        self._first = self._read()
 
     def __next__(self) -> bytes:
-        piece: bytes = self._file.read(min(CHUNK, self._left)) if self._left else b""
+        piece = self._first or self._read()
+        self._first = b""
         if not piece:
-            self.close()
             raise StopIteration
+        return piece
+
+    def _read(self) -> bytes:
+        try:
+            piece: bytes = self._file.read(min(CHUNK, self._left)) if self._left else b""
+        except BaseException:
+            self.close()
+            raise
         self._left -= len(piece)
+        if not piece:
+            self._left = 0
+            self.close()
         return piece
 
     def close(self) -> None:

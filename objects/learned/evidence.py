@@ -39,6 +39,8 @@ from objects.sql.tables import ClassTable
 MAX_SHAPES: Final = 100
 """Shapes of a class that the upkeep leaves; those that cost least go first."""
 MAX_FAILED: Final = 32
+"""Failed indexes of a class that wait to be tried again. With so many, none is built: forgetting
+one of them would let queries have the same indexes built and dropped again and again."""
 KEEP_DAYS: Final = 14
 _WINDOW: Final = timedelta(days=1)
 _SAMPLE: Final = 500  # objects
@@ -152,7 +154,8 @@ def trim() -> None:
     LearnedIndex.objects.filter(~has_class).delete()
     failed.filter(retry_at__lt=too_old).delete()
     by_age = Window(RowNumber(), partition_by="class_id", order_by=F("started_at").desc())
-    beyond = failed.annotate(place=by_age).filter(place__gt=MAX_FAILED)
+    may_retry = failed.filter(Q(retry_at=None) | Q(retry_at__lte=Now()))
+    beyond = may_retry.annotate(place=by_age).filter(place__gt=MAX_FAILED)
     LearnedIndex.objects.filter(pk__in=beyond.values("pk")).delete()
 
 
@@ -324,6 +327,12 @@ def suggestions_for(
         [*declared, *present],
         refused,
     )
+
+
+def may_build(indexes: Sequence[Learned]) -> bool:
+    """Return whether another index may be built automatically for the class of these."""
+    waiting = sum(index.state == LearnedIndex.FAILED and not index.may_retry for index in indexes)
+    return waiting < MAX_FAILED
 
 
 def trials(index: Learned, costs: Sequence[ShapeCost]) -> tuple[Trial, list[Trial]]:

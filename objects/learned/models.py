@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from django.db import models
 
+from objects.database.fresh_rows import ANY_NUMBER
+
 
 class QueryShape(models.Model):
     """Queries of one shape (``objects.core.indexes.shapes``) and what they cost.
@@ -16,6 +18,8 @@ class QueryShape(models.Model):
     shape, ``before_…`` until then; ``window_…`` count for a day at most. ``slow_…`` are those over
     ``SLOW_QUERY``. Queries of a version of the class before ``version`` aren't counted any more.
     """
+
+    fresh_rows = ANY_NUMBER
 
     id = models.BigAutoField(primary_key=True)
     class_id = models.BigIntegerField()
@@ -55,6 +59,8 @@ class LearnedIndex(models.Model):
     failed one isn't built before ``retry_at``. ``before_…`` is what the queries of ``shape`` had
     cost until it was built, ``version`` the version of the class with it.
     """
+
+    fresh_rows = ANY_NUMBER
 
     BUILDING, VALID, FAILED = "building", "valid", "failed"
 

@@ -105,8 +105,10 @@ def build_next() -> bool:
         table = _table(class_id)
         if table is None:
             continue
-        costs = evidence.shapes(table.class_id)
         indexes = evidence.learned(table.class_id)
+        if not evidence.may_build(indexes):
+            continue
+        costs = evidence.shapes(table.class_id)
         for suggestion in evidence.suggestions_for(table, costs, indexes)[:1]:
             if best is None or suggestion.cost.seconds > best[1].cost.seconds:
                 best = (table, suggestion)

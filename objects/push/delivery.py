@@ -23,7 +23,7 @@ from django.db.models.functions import Now
 
 from backend.kernel.connections.advisory_locks import push_sender
 from backend.logs.setup import get_logger
-from objects.database import locks, maintenance
+from objects.database import hold, locks, maintenance
 from objects.database.orm import orm_queries
 from objects.push import dead_tokens, local_times, statuses, totals
 from objects.push.adapters import setup
@@ -65,7 +65,8 @@ log = get_logger("push")
 def send(push_id: str) -> bool:
     """Send targets that are due, for ``TURN`` seconds; return whether more may be due now.
 
-    Sends nothing in maintenance mode, and while ``SENDERS`` others send the push.
+    Sends nothing in maintenance mode and in a held instance, nor while ``SENDERS`` others send the
+    push.
     """
     for number in range(SENDERS):
         with locks.try_held(push_sender(push_id, number)) as is_free:
@@ -86,7 +87,7 @@ def _send(push_id: str) -> bool:
     is_more = True
     with closing(Senders()) as senders:
         while is_more and monotonic() < end:
-            if maintenance.state() is not None:
+            if hold.is_on() or maintenance.state() is not None:
                 return False
             targets = _claim(push_id)
             if targets:

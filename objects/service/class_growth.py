@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import replace
 
-from backend.kernel.errors import ServiceError
+from backend.kernel.errors import InvalidClassName, Timeout, TransactionConflict
 from backend.kernel.principal import Principal
 from backend.settings.conf import service_settings
 from objects.access.policy import missing_class
@@ -27,12 +27,12 @@ def check_may_create_class(principal: Principal, class_name: ClassName) -> None:
 
 
 def create_class(class_name: ClassName) -> None:
-    """Make a class without fields. Raises ``UnderMaintenance``."""
+    """Make a class without fields. Raises ``UnderMaintenance`` and ``ServiceUnavailable``."""
     maintenance.check()
     try:
         registry.create(registry.new_class(class_name))
-    except ServiceError:
-        # Another transaction created it in the meantime.
+    except (InvalidClassName, Timeout, TransactionConflict):
+        # Another transaction has created it in the meantime, or is about to.
         raise reads.StaleClass((class_name,)) from None
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from django.db import models
 
+from objects.database.fresh_rows import ANY_NUMBER
 from objects.definitions.columns import text_column
 from objects.definitions.models import ModelBackedObject
 
@@ -73,6 +74,8 @@ class Role(ModelBackedObject):
 class RoleVersion(models.Model):
     """One row at most. Its number is new with every change of a role, in the same transaction."""
 
+    fresh_rows = ANY_NUMBER
+
     id = models.SmallIntegerField(primary_key=True)
     version = models.BigIntegerField()
 
@@ -129,6 +132,8 @@ class FormerPassword(models.Model):
 
 class FailedLogins(models.Model):
     """Guesses at a user's password since the last right one. No row: none."""
+
+    fresh_rows = ANY_NUMBER
 
     user = models.OneToOneField(User, models.CASCADE, primary_key=True)
     count = models.IntegerField()

@@ -20,7 +20,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
 from realtime.core.cursors import BadCursor, Cursor, decode
-from realtime.core.events import TRANSFER, Event, is_transfer
+from realtime.core.events import TRANSFER, Event
 
 MOST_VALUES: Final = 100
 LONGEST_VALUE: Final = 200
@@ -70,7 +70,7 @@ class Filter(NamedTuple):
         if self.events is None:
             return True
         name = event.details.eventName
-        return name in self.events and (name != TRANSFER or is_transfer(event.data))
+        return name in self.events and (name != TRANSFER or event.is_transfer)
 
 
 class EventSubscription(NamedTuple):

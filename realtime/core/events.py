@@ -42,6 +42,7 @@ class Details(msgspec.Struct, frozen=True, gc=False):
     blockNumber: int = 0
     blockHash: str = ""
     blockTimestamp: Date | None = None
+    tokenTransfer: bool | None = None
     logIndex: int = 0
 
 
@@ -67,6 +68,7 @@ class Event:
         "_plain",
         "data",
         "details",
+        "is_transfer",
         "network_id",
         "op",
         "prior",
@@ -90,7 +92,10 @@ class Event:
         self.size = len(payload)
         self.prior = prior
         self.details = _decode(payload)
-        self.data = data_of(self.details) if counts else None
+        transfer = _transfer_of(self.details)
+        self.is_transfer = transfer is not None
+        """Whether the event is the transfer of a token."""
+        self.data = (transfer or _data_of(self.details)) if counts else None
         self._plain: bytes | None = None
         self._detailed: bytes | None = None
 
@@ -157,21 +162,23 @@ def control(kind: str, data: Mapping[str, Any], id_: str) -> bytes:
     return _encode({"event": kind, "data": data, "id": id_})
 
 
-def data_of(details: Details) -> Any:
-    """Return an event's ``data``: its arguments, those of a transfer by their common names.
+def _data_of(details: Details) -> Any:
+    """Return an event's arguments as its ``data``.
 
     None for an event that couldn't be decoded; no message is sent for it.
     """
-    if not details.eventName:
+    return details.args if details.eventName else None
+
+
+def _transfer_of(details: Details) -> dict[str, str] | None:
+    """Return the ``data`` of the transfer of a token, None for any other event.
+
+    Rows of earlier releases don't say whether a ``Transfer`` is that of a token: there its
+    arguments decide alone.
+    """
+    if details.eventName != TRANSFER or details.tokenTransfer is False:
         return None
-    if details.eventName == TRANSFER and isinstance(details.args, dict):
-        return transfer(details.args) or details.args
-    return details.args
-
-
-def is_transfer(data: Any) -> bool:
-    """Whether this has the form that ``transfer`` returns."""
-    return isinstance(data, dict) and data.keys() in _SHAPES
+    return transfer(details.args) if isinstance(details.args, dict) else None
 
 
 _SHAPES: Final = (frozenset({"from", "to", "tokenId"}), frozenset({"from", "to", "value"}))
@@ -180,7 +187,7 @@ _SHAPES: Final = (frozenset({"from", "to", "tokenId"}), frozenset({"from", "to",
 def transfer(args: Mapping[str, Any]) -> dict[str, str] | None:
     """Return ``from``, ``to`` and ``tokenId`` (a decimal string) or ``value`` of a transfer.
 
-    Contracts use many names for these arguments. None if it isn't the transfer of a token.
+    Contracts use many names for these arguments. None if these can't be those of a transfer.
     """
     if len(args) != 3:
         return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import monotonic
+
 import django.db.utils
 import psycopg
 import pytest
@@ -12,6 +14,7 @@ from backend.http.exceptions import as_service_error, error_response
 from backend.kernel.connections.outages import is_outage
 from backend.kernel.errors import InternalError, ServiceUnavailable
 from objects.database.statements import fetch
+from tests.rest import MASTER, Api
 
 pytestmark = pytest.mark.django_db
 
@@ -63,3 +66,25 @@ def test_a_lost_connection_is_an_outage() -> None:
 def test_a_fault_of_ours_is_none(error: Exception) -> None:
     assert not is_outage(error)
     assert isinstance(as_service_error(error, "1"), InternalError)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_full_disk_is_503_for_the_first_object_of_a_new_class() -> None:
+    """PostgreSQL refuses the files of the table that the class needs."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "CREATE FUNCTION disk_is_full() RETURNS event_trigger LANGUAGE plpgsql AS $$"
+            " BEGIN RAISE EXCEPTION 'no space left' USING ERRCODE = '53100'; END $$;"
+            "CREATE EVENT TRIGGER disk_is_full ON ddl_command_start WHEN TAG IN ('CREATE TABLE')"
+            " EXECUTE FUNCTION disk_is_full()"
+        )
+    try:
+        before = monotonic()
+        reply = Api(MASTER).post("/classes/Fresh", {"a": 1})
+        assert (reply.error, reply.headers["Retry-After"]) == ((503, 1), "1")
+        # It isn't taken for a class that another request makes, and tried again for 10 s.
+        assert monotonic() - before < 8
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("DROP EVENT TRIGGER disk_is_full; DROP FUNCTION disk_is_full")
+    assert Api(MASTER).post("/classes/Fresh", {"a": 1}).status == 201

@@ -152,6 +152,11 @@ def test_bad_keys_are_105(client, games, parameter, keys):
     assert client.get("/classes/Game", **{parameter: keys}).error == (400, 105)
 
 
+@pytest.mark.parametrize("parameter", ["keys", "excludeKeys", "include", "order"])
+def test_names_that_are_json_nested_too_deeply_are_refused(client, games, parameter):
+    assert client.get("/classes/Game", **{parameter: "[" * 10_000}).status == 400
+
+
 def test_keys_may_be_a_list_in_a_body(client, games):
     reply = client.post("/classes/Game", {"_method": "GET", "keys": ["score", "name"]})
     assert set(reply.json["results"][0]) == ALWAYS | {"ACL", "score", "name"}

@@ -196,6 +196,7 @@ def test_networks_and_transactions_are_counted(db: None, on: Any, master: Api) -
         "chain_reorganisation_depth_max": 3,
         "chain_backfills_open": 1,
         "chain_backfill_blocks": 50,
+        "chain_backfills_unavailable": 0,
     }
     assert {name: of(metrics, name, **item) for name in expected} == expected
     pending = {

@@ -111,6 +111,18 @@ def test_the_networks_are_shown_with_what_is_wrong(records: None) -> None:
     assert ">1</a>" in row
 
 
+def test_blocks_that_no_provider_has_are_shown_with_their_network(network: int) -> None:
+    fields = {"network_id": network, "first_block": 0, "last_block": 9, "next_block": 0}
+    for address in ("0x1", "0x2"):
+        Backfill.objects.create(
+            **fields, address=address, unavailable=True, trouble=f"nobody has {EVIL}"
+        )
+    Backfill.objects.create(**fields, address="0x3", trouble="no answer")
+    text = logged_in(VIEWERS).get("/admin/networks/").text
+    assert text.count("nobody has &lt;script&gt;") == 1
+    assert "no answer" not in text
+
+
 RESUME = "/admin/networks/5/resume/"
 
 

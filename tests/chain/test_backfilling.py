@@ -12,6 +12,7 @@ from django.db import connections
 from chain.indexing.history.backfill import advance, plan
 from chain.models import Backfill, ContractEvent, Cursor, OutboxEntry
 from chain.networks import providers
+from chain.rpc import pool
 from tests.chain.backfills import (
     change,
     listen,
@@ -24,7 +25,7 @@ from tests.chain.backfills import (
 )
 from tests.evm.faults import fails, range_limit, result_limit
 from tests.evm.node import Node
-from tests.evm.proxy import Call, proxied
+from tests.evm.proxy import Call, HttpAnswer, proxied
 from tests.threads import at_once
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -127,6 +128,48 @@ def test_without_a_start_block_reading_begins_where_the_contract_was_made(node: 
     assert stored() == on_chain(node)
     assert made > 200
     assert open_ranges(network_id) == []
+
+
+def test_many_contracts_are_sought_and_read_together(node: Node) -> None:
+    gems = []
+    for _ in range(20):
+        gems.append(node.deployed("Gem"))
+        spam(gems[-1], 1)
+        node.mine(5)
+    with proxied(node) as proxy:
+        network_id = network_of(node, proxy.url)
+        for number, gem in enumerate(gems):
+            listen(gem, start=None, name=f"Gem {number}")
+        while advance(network_id) or open_ranges(network_id):
+            pass
+        assert proxy.requests < 4 * len(gems)  # 12 for each of them alone
+    assert stored() == on_chain(node)
+
+
+def test_contracts_are_sought_in_smaller_parts_if_that_takes_a_provider_too_long(
+    node: Node,
+) -> None:
+    gems = [node.deployed("Gem") for _ in range(5)]
+    for gem in gems:
+        spam(gem, 1)
+    batches: list[int] = []
+
+    def is_too_slow(calls: list[dict[str, Any]]) -> None:
+        if calls[0]["method"] == "eth_getCode":
+            batches.append(len({call["params"][0] for call in calls}))
+            if batches[-1] > 2:
+                pool.forget()  # so that the provider isn't left alone for it
+                raise HttpAnswer(504)
+
+    with proxied(node) as proxy:
+        proxy.on_request(is_too_slow)
+        network_id = network_of(node, proxy.url)
+        for number, gem in enumerate(gems):
+            listen(gem, start=None, name=f"Gem {number}")
+        while advance(network_id):
+            pass
+    assert stored() == on_chain(node)
+    assert (max(batches), min(batches)) == (5, 1)
 
 
 def test_a_node_that_forgets_the_past_is_queried_for_all_logs(node: Node) -> None:

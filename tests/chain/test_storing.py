@@ -38,7 +38,11 @@ def row(block: int, index: int = 0, fork: str = "a", **changed: Any) -> EventRow
     return EventRow(**values | changed)
 
 
-MANY = [row(block, index) for block in range(100, 110) for index in range(30)]
+MANY = [
+    row(block, index, token_transfer=index % 2 == 0)
+    for block in range(100, 110)
+    for index in range(30)
+]
 
 
 def outbox() -> list[tuple[int, str, dict[str, Any]]]:
@@ -166,10 +170,11 @@ def test_what_is_reported_is_what_clients_read(client: Api) -> None:
     strange = row(
         7, event_name=None, args='{"note":"tab\\t, \\\\ and \\u2028"}', contract_name="a\tb\\"
     )
-    store_events(NETWORK, [row(6, 3), strange], after_seq=0)
+    store_events(NETWORK, [row(6, 3, token_transfer=True), strange], after_seq=0)
     read = client.get("/classes/ContractEvent?order=blockNumber").json["results"]
     payloads = [payload for _, _, payload in outbox()]
     assert [item.pop("ordinal") for item in payloads] == [0, 0]
+    assert [item.pop("tokenTransfer", None) for item in payloads] == [True, None]
     assert payloads == read
     assert read[0]["args"] == {"tokenId": "1"}
     assert "eventName" not in read[1]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from tests.evm.proxy import Call, Dropped, Hook, HttpAnswer, Proxy, ReplyHook, RequestHook, RpcError
 
@@ -208,6 +208,52 @@ def stay_at(proxy: Proxy, height: int) -> None:
     proxy.on("eth_getLogs", logs)
     proxy.on("eth_getTransactionReceipt", mined)
     proxy.on("eth_getTransactionByHash", mined)
+
+
+PRUNED: Final = ("with an error", "with another error", "with null", "with no logs")
+"""How nodes answer for blocks that they have pruned."""
+
+
+def prune(proxy: Proxy, height: int, style: str) -> None:
+    """The provider has no blocks below this height any more, or only their headers ("with no
+    logs"). It has no old states either."""
+    errors = {
+        "with an error": RpcError(4444, "pruned history unavailable"),
+        "with another error": RpcError(-32701, "order a dedicated full node for this block"),
+    }
+
+    def gone() -> Any:
+        if style in errors:
+            raise errors[style]
+
+    def block(call: Call) -> Any:
+        results = call.forward()
+        is_gone = results and int(results["number"], 16) < height and style != "with no logs"
+        return gone() if is_gone else results
+
+    def receipts(call: Call) -> Any:
+        results = call.forward()
+        of_block = results[0] if isinstance(results, list) and results else results
+        is_gone = of_block and int(of_block["blockNumber"], 16) < height
+        return gone() if is_gone else results
+
+    def logs(call: Call) -> Any:
+        query = call.params[0]
+        if "fromBlock" in query and int(query["fromBlock"], 16) < height:
+            gone()
+        return [log for log in call.forward() if int(log["blockNumber"], 16) >= height]
+
+    def state(call: Call) -> Any:
+        if call.params[-1].startswith("0x") and int(call.params[-1], 16) < height:
+            raise RpcError(-32000, "missing trie node")
+        return call.forward()
+
+    proxy.on("eth_getBlockByNumber", block)
+    proxy.on("eth_getBlockByHash", block)
+    proxy.on("eth_getBlockReceipts", receipts)
+    proxy.on("eth_getTransactionReceipt", receipts)
+    proxy.on("eth_getLogs", logs)
+    proxy.on("eth_getCode", state)
 
 
 def without_logs() -> Hook:

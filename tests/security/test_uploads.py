@@ -8,6 +8,7 @@ effect in Chromium.
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import re
 from pathlib import Path
@@ -73,9 +74,9 @@ def storage(request: Any, settings: Any) -> str:
 class RangedStorage(FileSystemStorage):
     """A storage with the interface of ``objects.files.s3``."""
 
-    def read_range(self, key: str, start: int, length: int) -> Any:
+    def open_range(self, key: str, start: int, length: int) -> tuple[io.BytesIO, int]:
         content = Path(self.path(key)).read_bytes()
-        return iter([content[start : start + length]])
+        return io.BytesIO(content[start : start + length]), len(content)
 
 
 def assert_inert(answer: Sent) -> None:

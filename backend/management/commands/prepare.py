@@ -1,7 +1,7 @@
 """``manage.py prepare``: bring the database up to date, make staff groups and a first staff user.
 
 It may be run at every start and by several machines at once. With ``--json`` it says on standard
-output how to log in to the admin.
+output how to log in to the admin, and whether the instance was restored and is held.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from backend.kernel.connections.advisory_locks import PREPARATION, lock_session,
 from backend.kernel.connections.reachability import check_servers
 from backend.operations.preparation import FILE, first_staff_user, migrate
 from backend.site.staff import make_groups
+from objects.database import hold
 from objects.definitions.registry import offered_models
 
 
@@ -35,7 +36,7 @@ class Command(BaseCommand):
         try:
             migrate(options["verbosity"])
             make_groups(offered_models())
-            login = first_staff_user(settings.DATA_DIR)
+            login = first_staff_user(settings.DATA_DIR) | {"is_held": hold.is_on()}
         finally:
             unlock_session(_run, PREPARATION)
         if options["json"]:

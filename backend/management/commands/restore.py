@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import SUPPRESS
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +31,21 @@ class Command(BaseCommand):
             help="keep this instance's own keys; stored secrets are brought under its SECRET_KEY",
         )
 
+        parser.add_argument("--before-start", action="store_true", help=SUPPRESS)
+        parser.add_argument(
+            "--live",
+            action="store_true",
+            help="run schedules and send webhooks, pushes, emails and transactions at once; "
+            "otherwise they are held until script/manage resume",
+        )
+
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             done = restore(
                 options["file"],
                 overwrite=options["overwrite"],
                 with_keys=not options["without_keys"],
+                is_held=not options["live"],
             )
         except BackupError as error:
             raise CommandError(str(error)) from error
@@ -46,6 +56,13 @@ class Command(BaseCommand):
         self.stdout.write(f"Restored: {described(done.manifest)}")
         for line in _left_to_do(done):
             self.stdout.write(line)
+        if not options["live"]:
+            self.stdout.write(
+                "Schedules, webhooks, pushes, emails and transactions are held until you run "
+                "script/manage resume."
+            )
+        if not options["before_start"]:
+            self.stdout.write("Restart the service now, if it runs.")
 
 
 def _left_to_do(done: Restored) -> list[str]:
@@ -68,7 +85,12 @@ def _left_to_do(done: Restored) -> list[str]:
         )
     if done.manifest.missing_files:
         lines.append(f"{done.manifest.missing_files} files were missing in the archive already.")
+    lines += [f"Indexes: {line}" for line in done.indexes]
+    if done.index_problem:
+        lines.append(
+            f"{done.index_problem} What they are for is slow, or not unique. `script/manage"
+            " build_indexes` tries again."
+        )
     if done.files_left:
         lines.append(f"{done.files_left} files of before couldn't be removed; the log names them.")
-    lines.append("Restart the service now, if it runs.")
     return lines

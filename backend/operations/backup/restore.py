@@ -4,8 +4,9 @@ First everything is checked: the archive's checksums, its format, that this rele
 migrations, that the instance has nothing to lose. Then the files are stored, whose names nothing
 refers to yet, then the database is replaced in one transaction. Until that commits the instance is
 what it was, and if anything fails it stays so; files that were added are taken away again.
-Afterwards come the keys, the migrations that the archive hasn't, and the secrets of an instance
-with another ``SECRET_KEY``: each of them can be repeated.
+Afterwards come the keys, the migrations that the archive hasn't, the indexes that were being built
+when it was made, and the secrets of an instance with another ``SECRET_KEY``: each of them can be
+repeated.
 """
 
 from __future__ import annotations
@@ -14,15 +15,17 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import psycopg
 from django.conf import settings
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.db import connections
 
+from backend.instance.keys import mark_keys_seen
 from backend.kernel.connections import advisory_locks
 from backend.operations.backup import archive as archives
 from backend.operations.backup import files, postgres, tables
@@ -41,8 +44,9 @@ class Restored:
     ``keys`` is whether the archive's keys are kept by the instance now, except those in
     ``given_keys``: the environment decides about these, and has others. ``unreadable`` counts
     secrets that can't be read with this instance's ``SECRET_KEY``; ``files_left`` files of before
-    that storage didn't let go. ``password_file`` had a password of the admin that isn't valid any
-    more, and was removed.
+    that storage didn't let go. ``indexes`` has a line for each declared index that the archive
+    lacked, ``index_problem`` a sentence if some couldn't be built. ``password_file`` had a password
+    of the admin that isn't valid any more, and was removed.
     """
 
     manifest: Manifest
@@ -50,15 +54,20 @@ class Restored:
     given_keys: tuple[str, ...]
     unreadable: int
     files_left: int
+    indexes: tuple[str, ...]
+    index_problem: str
     password_file: Path | None
 
 
-def restore(path: Path, *, overwrite: bool = False, with_keys: bool = True) -> Restored:
+def restore(
+    path: Path, *, overwrite: bool = False, with_keys: bool = True, is_held: bool = True
+) -> Restored:
     """Replace this instance's database and files by the archive's.
 
     Without ``overwrite`` the instance has to be a fresh one. With ``with_keys`` the keys that the
-    archive has are kept for the next start. Raises ``BackupError``; the instance is as before then,
-    except where the text says otherwise.
+    archive has are kept for the next start. With ``is_held`` nothing goes out of the instance until
+    it is resumed (``objects.database.hold``). Raises ``BackupError``; the instance is as before
+    then, except where the text says otherwise.
     """
     with Archive(path) as archive:
         manifest = archive.check()
@@ -71,7 +80,7 @@ def restore(path: Path, *, overwrite: bool = False, with_keys: bool = True) -> R
             postgres.contents(programs, archive.pieces(archives.DATABASE))
             former = set(tables.file_names(own, schema))
             with _files(archive):
-                _replace(programs, schema, archive)
+                _replace(programs, schema, archive, is_held=is_held)
             with suppress(psycopg.Error):  # autovacuum does it too, later
                 own.execute("ANALYZE")
         files_left = files.take_away(former - _names(archive)) if former else 0
@@ -145,7 +154,7 @@ def _files(archive: Archive) -> Iterator[None]:
         raise
 
 
-def _replace(programs: postgres.Programs, schema: str, archive: Archive) -> None:
+def _replace(programs: postgres.Programs, schema: str, archive: Archive, *, is_held: bool) -> None:
     """One transaction: the old tables go, the archive's come."""
     # Django's own connection would hold on to what is dropped.
     connections.close_all()
@@ -154,7 +163,7 @@ def _replace(programs: postgres.Programs, schema: str, archive: Archive) -> None
         schema,
         archive.pieces(archives.DATABASE),
         before=tables.dropping(schema),
-        after=tables.settling(schema, archive.manifest.tables),
+        after=tables.settling(schema, archive.manifest.tables, is_held=is_held),
     )
 
 
@@ -189,6 +198,7 @@ def _settle(
             environment_keys = [
                 name for name in keep(keys) if present_keys().get(name) != archived_keys.get(name)
             ]
+            mark_keys_seen(settings.DATA_FOLDER)
         except OSError as error:
             raise BackupError(
                 f"Database and files are restored, but the keys can't be kept: {error.strerror}."
@@ -200,6 +210,7 @@ def _settle(
             "Database and files are restored, but not brought up to this release: "
             f"{type(error).__name__}. `script/manage prepare` says more, and goes on."
         ) from error
+    indexes, index_problem = _build_indexes()
     lost = 0
     secret = present_keys()["SECRET_KEY"]
     if not archived_keys:
@@ -213,5 +224,20 @@ def _settle(
         tuple(environment_keys),
         lost,
         files_left,
+        tuple(indexes),
+        index_problem,
         remove_invalid_password(settings.DATA_DIR),
     )
+
+
+def _build_indexes() -> tuple[list[str], str]:
+    """Make the indexes those that classes declare: a dump lacks those that were being built.
+
+    Return a line for each that is built or dropped, or can't be, and a sentence if some can't.
+    """
+    output, problem = StringIO(), ""
+    try:
+        call_command("build_indexes", stdout=output, stderr=output)
+    except CommandError as error:
+        problem = str(error)
+    return output.getvalue().splitlines(), problem

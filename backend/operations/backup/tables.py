@@ -5,38 +5,25 @@ All of it runs on a connection of its own, beside Django's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import psycopg
 from django.apps import apps
 from django.db import connection
 from django.db.migrations.loader import MigrationLoader
+from django.db.models import Model
 from psycopg import sql
 
+from objects.database import hold
+from objects.database.fresh_rows import ANY_NUMBER, fresh_rows
 from objects.definitions.models import CHANGE_TABLES, GENERIC_TABLE, VERSION_SEQUENCE
 
 ROLE_SEQUENCE = "objects_role_version_number"
 
 _EPOCH = "chain_outbox_epoch"
+_SCHEDULE_CHANGES = "django_celery_beat_periodictasks"
 
-# Rows that an instance has before anybody has used it, or that say nothing about its contents.
-_BOOKKEEPING = {
-    "django_migrations",
-    "django_content_type",
-    "django_session",
-    "django_admin_log",
-    "auth_permission",
-    "auth_group",
-    "auth_group_permissions",
-    "auth_user_groups",
-    "objects_role_version",
-    "objects_query_shape",
-    "objects_learned_index",
-    _EPOCH,
-}
-_SCHEDULES = "django_celery_beat_"
-# How many rows a fresh instance has: its staff user, the flags that a migration makes.
-_FRESH = {"auth_user": 1, "functions_feature_flag": 3}
+_MIGRATIONS = "django_migrations"
 _CLASSES = "objects_class"
 _KEPT = "backup.version_"  # settings of the transaction, which outlive the sequences
 
@@ -82,9 +69,9 @@ def extensions(own: Connection) -> list[str]:
 
 def applied_migrations(own: Connection, schema: str) -> list[str]:
     """The migrations that the database has, as ``app.name``."""
-    if "django_migrations" not in table_names(own, schema):
+    if _MIGRATIONS not in table_names(own, schema):
         return []
-    table = sql.Identifier(schema, "django_migrations")
+    table = sql.Identifier(schema, _MIGRATIONS)
     query = sql.SQL("SELECT DISTINCT app || '.' || name FROM {} ORDER BY 1").format(table)
     return [row[0] for row in own.execute(query)]
 
@@ -97,8 +84,8 @@ def known_migrations() -> set[str]:
 
 def strangers(own: Connection, schema: str) -> list[str]:
     """Return the tables that belong to no application of this service."""
-    tables = {model._meta.db_table for model in apps.get_models(include_auto_created=True)}
-    tables |= {"django_migrations", GENERIC_TABLE}
+    tables = {model._meta.db_table for model in _models()}
+    tables |= {_MIGRATIONS, GENERIC_TABLE}
     tables |= set(connection.introspection.django_table_names())
     return [
         name
@@ -108,23 +95,29 @@ def strangers(own: Connection, schema: str) -> list[str]:
 
 
 def used(own: Connection, schema: str) -> dict[str, int]:
-    """Return the number of rows that users have added, by table; empty for a fresh instance.
+    """Return the number of rows of each table that holds data; empty for a fresh instance.
 
-    A fresh one has its classes of models, its schedules, and what ``_FRESH`` says.
+    Models say how many rows aren't data (``objects.database.fresh_rows``). A class that isn't one
+    of a model's is data, also without objects.
     """
+    fresh = {model._meta.db_table: fresh_rows(model) for model in _models()}
+    fresh[_MIGRATIONS] = ANY_NUMBER
     counts_by_table: dict[str, int] = {}
     for name in table_names(own, schema):
-        if name in _BOOKKEEPING or name.startswith(_SCHEDULES):
-            continue
-        if name == _CLASSES:
-            # Those of models are made by the service itself.
+        most = -1 if name.startswith(f"{GENERIC_TABLE}_") else fresh.get(name, 0)
+        if most == ANY_NUMBER:
             continue
         query = sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(schema, name))
         row = own.execute(query).fetchone()
         rows = int(row[0]) if row else 0
-        if rows > _FRESH.get(name, 0) or name.startswith(f"{GENERIC_TABLE}_"):
+        if rows > most:
             counts_by_table[name] = rows
     return counts_by_table
+
+
+def _models() -> Iterable[type[Model]]:
+    models = apps.get_models(include_auto_created=True)
+    return [model for model in models if not model._meta.proxy]
 
 
 def file_names(own: Connection, schema: str) -> list[str]:
@@ -220,8 +213,9 @@ def dropping(schema: str) -> list[str]:
     ]
 
 
-def settling(schema: str, expected: Mapping[str, int]) -> list[str]:
-    """Statements for what has been restored: each table has its rows, and every version is new.
+def settling(schema: str, expected: Mapping[str, int], *, is_held: bool) -> list[str]:
+    """Statements for what has been restored: each table has its rows, every version is new, and
+    the instance is held if it is to be.
 
     Processes keep definitions and roles by their versions, and one that runs meanwhile must not
     take a restored version for the one that it knows.
@@ -240,6 +234,10 @@ def settling(schema: str, expected: Mapping[str, int]) -> list[str]:
     if _EPOCH in expected:
         # Numbers of events are given again: clients must not go on from those that they know.
         statements.append(f"UPDATE {_name(schema, _EPOCH)} SET value = gen_random_uuid()")
+    statements += hold.restoring(_name(schema), is_on=is_held)
+    if _SCHEDULE_CHANGES in expected:
+        # Beat, if it runs, reads the schedule again.
+        statements.append(f"UPDATE {_name(schema, _SCHEDULE_CHANGES)} SET last_update = now()")
     return statements
 
 

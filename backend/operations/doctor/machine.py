@@ -91,15 +91,18 @@ def clock() -> Iterator[Finding]:
         after = datetime.now(UTC)
     middle = before + (after - before) / 2
     yield _difference("the database's", (theirs - middle).total_seconds(), 0)
+    # The instance may have been started with a PORT or PUBLIC_URL that this command doesn't have.
+    running = settings.DATA_FOLDER.running() or {}
+    address = running.get("address") or settings.PUBLIC_URL
     try:
-        with urlopen(Request(f"{settings.PUBLIC_URL}/health", method="HEAD"), timeout=4) as answer:
+        with urlopen(Request(f"{address}/health", method="HEAD"), timeout=4) as answer:
             date = answer.headers.get("Date")
     except HTTPError as error:
         date = error.headers.get("Date")
     except (URLError, HTTPException, OSError) as error:
         reason = getattr(error, "reason", error)
         yield warn(
-            f"PUBLIC_URL {settings.PUBLIC_URL} can't be reached from here: {reason}.",
+            f"PUBLIC_URL {address} can't be reached from here: {reason}.",
             "Fine where this machine isn't let through; else look at the proxy and at DNS.",
         )
         return

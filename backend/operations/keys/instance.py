@@ -8,10 +8,12 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from django.conf import settings
 
+from backend.instance import keys as keys_file
 from backend.instance.keys import MAKERS, read_keys, values_in, write_keys
 from backend.settings import environment, former_keys
 from backend.settings.conf import DEFAULTS, service_settings
@@ -30,6 +32,23 @@ def present_keys() -> dict[str, str]:
     keys[FALLBACKS] = ",".join(settings.SECRET_KEY_FALLBACKS)
     keys[FORMER] = former_keys.format_keys(service_settings.FORMER_KEYS)
     return {name: value for name, value in keys.items() if value}
+
+
+def live_keys() -> dict[str, str]:
+    """The keys that the running service counts, by name: those of its last start or reload, and not
+    those that were stored since."""
+    stored = keys_file.live_keys(settings.DATA_FOLDER)
+    return present_keys() | {name: key for name, key in stored.items() if not is_given(name)}
+
+
+def note_live_keys() -> None:
+    """Remember that the service runs with the keys of this process. Never raises ``OSError``."""
+    folder = settings.DATA_FOLDER
+    keys = {name: key for name, key in present_keys().items() if name in MAKERS}
+    with suppress(OSError):
+        if folder.keys.exists():
+            values = {name: key for name, key in keys.items() if not is_given(name)}
+            keys_file.note_live_keys(folder, values)
 
 
 def is_given(name: str) -> bool:

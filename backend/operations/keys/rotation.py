@@ -1,7 +1,8 @@
 """Giving the instance new keys, and letting go of the old ones.
 
-A new key counts from the next start of the service on. Until then, and for as long as ``grace``
-says afterwards, the old one does. What was signed or encrypted under the old ``SECRET_KEY`` is read
+A new key counts from the next start or reload of the service on. Until then, and for as long as
+``grace`` says afterwards, the old one does: the one that the service runs with, also when a key has
+been rotated several times since. What was signed or encrypted under the old ``SECRET_KEY`` is read
 through ``SECRET_KEY_FALLBACKS`` until ``finish`` has encrypted it again.
 """
 
@@ -21,6 +22,7 @@ from backend.operations.keys.instance import (
     fallbacks,
     is_given,
     keep,
+    live_keys,
     present_keys,
 )
 from backend.settings import former_keys
@@ -64,7 +66,7 @@ def rotate(names: Sequence[str], grace: timedelta | None = None) -> Rotated:
         groups.append({SECRET: changes.pop(SECRET), FALLBACKS: fallbacks(old) or ""})
     graceful = {name: changes.pop(name) for name in names if grace and name in former_keys.NAMES}
     if grace and graceful:
-        groups.append(graceful | {FORMER: _former(now, graceful, grace)})
+        groups.append(graceful | {FORMER: _former(live_keys(), graceful, grace)})
     groups += [{name: value} for name, value in changes.items()]
     stored: dict[str, str] = {}
     to_set: dict[str, str] = {}
@@ -81,12 +83,13 @@ def rotate(names: Sequence[str], grace: timedelta | None = None) -> Rotated:
     return Rotated(stored, to_set)
 
 
-def _former(now: Mapping[str, str], names: Mapping[str, str], grace: timedelta) -> str:
+def _former(live: Mapping[str, str], names: Mapping[str, str], grace: timedelta) -> str:
     until = (datetime.now(UTC) + grace).timestamp()
     counting = former_keys.unexpired(service_settings.FORMER_KEYS, time())
     for name in names:
-        if name in now:
-            counting.setdefault(name, []).append((now[name], until))
+        if name in live:
+            others = [item for item in counting.get(name, ()) if item[0] != live[name]]
+            counting[name] = [*others, (live[name], until)]
     return former_keys.format_keys(counting)
 
 
@@ -112,11 +115,8 @@ def finish() -> Finished:
     """
     from objects.reencryption import reencrypt_all
 
-    folder = settings.DATA_FOLDER
-    if folder.running() is not None:
-        started = folder.instance.stat().st_mtime_ns
-        if folder.keys.exists() and folder.keys.stat().st_mtime_ns > started:
-            raise NotRestarted
+    if settings.DATA_FOLDER.running() is not None and live_keys()[SECRET] != present_keys()[SECRET]:
+        raise NotRestarted
     done = reencrypt_all()
     left = keep({FALLBACKS: None}) if settings.SECRET_KEY_FALLBACKS else []
     return Finished(done.done, done.unreadable, not left)

@@ -112,7 +112,11 @@ class Application:
         ``is_awaited`` says that the message about their first heartbeats is received."""
         loader.receive(on_idle, _LOADING)
         self._renew_sockets()
-        loader.send({"new_keys": new_keys, "is_awaited": is_awaited}, self._sockets)
+        is_terminal = sys.stdout.isatty()
+        loader.send(
+            {"new_keys": new_keys, "is_terminal": is_terminal, "is_awaited": is_awaited},
+            self._sockets,
+        )
         greeting: str = loader.receive(on_idle)
         return greeting
 
@@ -141,9 +145,9 @@ class Application:
             self._renewed.clear()
             loader.link.close()
         finally:
-            self._abandon()
+            self.abandon()
 
-    def _abandon(self) -> None:
+    def abandon(self) -> None:
         """End an application that is still being loaded, and doesn't serve."""
         if self._loading is not None:
             self._loading.abandon()
@@ -187,7 +191,7 @@ class Application:
             self._renewed.clear()
             loader.link.close()
         finally:
-            self._abandon()
+            self.abandon()
         if present is not None:
             self._leaving.append(present)
             present.terminate()
@@ -307,9 +311,10 @@ class _Loader:
         return Refused(status or 1, reason)
 
     def abandon(self) -> None:
-        self.link.close()
+        # Killed first: it takes a closed link for the death of the launcher, and says so.
         self.process.kill()
         self.process.wait()
+        self.link.close()
 
 
 def child_environment(environment: Mapping[str, str], sockets: Path) -> dict[str, str]:

@@ -29,7 +29,7 @@ from backend.kernel.process import restart_report
 from backend.kernel.process.children import STOPPING, adopt_orphans
 from backend.logs import plain
 from backend.operations.embedded.engines import Engines
-from backend.operations.launcher import pointers, ports
+from backend.operations.launcher import pointers, ports, restoration
 from backend.operations.launcher.application import Application, child_environment
 from backend.operations.launcher.proxy import Proxy
 from backend.operations.launcher.watch import Program, Watch
@@ -73,15 +73,18 @@ class _Signals:
             raise _Stopped
 
 
-def main() -> int:
-    """Run the service until SIGTERM or Ctrl-C. The result is the process's exit status."""
+def main(restored: Sequence[str] = ()) -> int:
+    """Run the service until SIGTERM or Ctrl-C. The result is the process's exit status.
+
+    ``restored`` is an archive that is restored first, with options of ``manage.py restore``.
+    """
     signals = _Signals()
     is_started = False
     try:
         adopt_orphans()
         with contextlib.ExitStack() as stack:
             try:
-                service = _start(stack, signals)
+                service = _start(stack, signals, restored)
                 is_started = True
                 service.run()
             except _Stopped:
@@ -185,7 +188,7 @@ class _Service:
             reloads.answer(answers, "")
 
 
-def _start(stack: contextlib.ExitStack, signals: _Signals) -> _Service:
+def _start(stack: contextlib.ExitStack, signals: _Signals, restored: Sequence[str]) -> _Service:
     """Start everything and greet the person at the terminal. ``stack`` ends it, in order."""
     # The application reads .env itself, each time it is started.
     variables_at_start = dict(os.environ)
@@ -224,6 +227,11 @@ def _start(stack: contextlib.ExitStack, signals: _Signals) -> _Service:
     after_engines = stack.enter_context(contextlib.ExitStack())
     stack.enter_context(engines)
     stack.callback(lambda: application.stop(engines.pids))
+    if restored:
+        restoration.restore(restored, variables)
+        # The keys are other ones now.
+        application.abandon()
+        loaded = application.load()
     greeting = application.serve(loaded, new_keys=has_unseen_keys(folder))
     programs: list[Program] = [*engines.programs, application]
     if proxy is not None:
@@ -238,7 +246,8 @@ def _start(stack: contextlib.ExitStack, signals: _Signals) -> _Service:
     after_engines.callback(engines.pass_on_lines)
     with contextlib.suppress(OSError):  # a reader that has gone away
         print(greeting, flush=True)
-        mark_keys_seen(folder)
+        if sys.stdout.isatty():
+            mark_keys_seen(folder)
     return _Service(folder, application, engines, programs, signals)
 
 

@@ -25,13 +25,24 @@ def _header(header: str, name: str, value: str | None) -> str:
     return f'"{header}: ${name}"' if value is None else shlex.quote(f"{header}: {value}")
 
 
-def greeting(settings: Any, login: Mapping[str, Any], folder: DataFolder, new_keys: bool) -> str:
-    """Addresses, credentials, and two commands to paste. Secrets are in it when they are made; at
-    later starts it names their files, since logs keep what is printed."""
+def greeting(
+    settings: Any,
+    login: Mapping[str, Any],
+    folder: DataFolder,
+    *,
+    new_keys: bool,
+    is_terminal: bool,
+) -> str:
+    """Addresses, credentials, and two commands to paste.
+
+    Secrets are in it when they are made and it is read at a terminal. Otherwise it names their
+    files, since logs keep what is printed.
+    """
+    shows_keys = new_keys and is_terminal
     service = settings.SERVICE
     base = f"{settings.PUBLIC_URL}{service['MOUNT_PATH']}"
     application, master, rest_api = (
-        f"-H {_header(header, name, service[name] if new_keys else None)}"
+        f"-H {_header(header, name, service[name] if shows_keys else None)}"
         for header, name in (
             ("X-Svc-Application-Id", "APP_ID"),
             ("X-Svc-Master-Key", "MASTER_KEY"),
@@ -39,11 +50,11 @@ def greeting(settings: Any, login: Mapping[str, Any], folder: DataFolder, new_ke
         )
     )
     take_keys = ""
-    if not new_keys and folder.keys.exists():
+    if not shows_keys and folder.keys.exists():
         take_keys = f"\nTake the keys into this shell:\n  . {shlex.quote(str(folder.keys))}\n"
     if login["is_new"] and login["password"] is None:
         sign_in = f"user {login['username']}, password as ADMIN_PASSWORD says"
-    elif login["is_new"]:
+    elif login["is_new"] and is_terminal:
         sign_in = f"user {login['username']}, password {login['password']}"
     elif login["password"]:
         sign_in = f"user {login['username']}, password in {folder.path / 'admin.json'}"
@@ -60,6 +71,11 @@ def greeting(settings: Any, login: Mapping[str, Any], folder: DataFolder, new_ke
             f"\nWarning    {settings.SITE_URL} is served on {settings.LISTEN_HOST} alone. Set "
             "LISTEN_HOST=0.0.0.0, so that\n           clients and the certificate authority can "
             "connect.\n"
+        )
+    if login["is_held"]:
+        warning += (
+            "\nHeld       This instance was restored: schedules, webhooks, pushes, emails and "
+            "transactions wait until you run\n           script/manage resume.\n"
         )
     return f"""
 Running at {base}

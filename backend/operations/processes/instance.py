@@ -5,7 +5,8 @@
     this process  → launcher       the settings that it needs, once they are known to be right
     this process  → launcher       nothing, once the application is loaded
     launcher      → this process   the listening sockets, once the engines run, and whether it
-                                   prints the keys and waits for the first heartbeats
+                                   prints to a terminal, has new keys to print, and waits for the
+                                   first heartbeats
     this process  → launcher       what it prints, once the database is up to date
     this process  → launcher       if it waits for that: nothing once every process has sent its
                                    first heartbeat, or the reason why one doesn't start
@@ -26,6 +27,7 @@ from typing import Any
 
 from backend.kernel.process.children import die_with_parent, name_this
 from backend.logs import setup
+from backend.operations.keys.instance import note_live_keys
 from backend.operations.processes.banner import greeting
 from backend.operations.processes.link import SMALL, TROUBLE, Closed, Link
 from backend.operations.processes.preload import preload
@@ -57,14 +59,25 @@ def begin(link: Link) -> Supervisor:
     answer, sockets = link.receive()
     roles = _make_roles(sockets)
     login = _prepare(link)
-    link.send(greeting(settings, login, settings.DATA_FOLDER, answer["new_keys"]))
+    link.send(
+        greeting(
+            settings,
+            login,
+            settings.DATA_FOLDER,
+            new_keys=answer["new_keys"],
+            is_terminal=answer["is_terminal"],
+        )
+    )
 
     def announce(trouble: str) -> None:
+        if not trouble:
+            note_live_keys()
         with suppress(Closed):
             link.send({TROUBLE: trouble} if trouble else None)
         link.close()
 
     if not answer["is_awaited"]:
+        note_live_keys()
         link.close()
     return Supervisor(
         roles, settings.DATA_FOLDER.reports, announce=announce if answer["is_awaited"] else None

@@ -22,6 +22,11 @@ LONGEST_NAME: Final = 200
 MOST_ENTRIES: Final = 10_000
 MOST_TOPICS: Final = 4
 
+TRANSFER: Final = "Transfer"
+_TRANSFER_SIGNATURE: Final = "Transfer(address,address,uint256)"
+_TRANSFER_FORMS: Final = frozenset({(True, True, False), (True, True, True), (False, False, False)})
+"""Which inputs of a token's ``Transfer`` are indexed: of ERC-20, of ERC-721, of older tokens."""
+
 _NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]{0,255}")
 _WITH_NAME = frozenset({"function", "event", "error"})
 _WITH_INPUTS = _WITH_NAME | {"constructor"}
@@ -45,6 +50,15 @@ class Event:
     def topic(self) -> str:
         """The first topic of its logs, unless it is anonymous."""
         return "0x" + keccak(text=self.signature).hex()
+
+    @property
+    def is_token_transfer(self) -> bool:
+        """Whether it is the ``Transfer`` of a token."""
+        return (
+            self.signature == _TRANSFER_SIGNATURE
+            and self.indexed in _TRANSFER_FORMS
+            and not self.is_anonymous
+        )
 
     @property
     def topic_count(self) -> int:

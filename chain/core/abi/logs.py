@@ -31,11 +31,12 @@ class _Candidate:
     """An event that a log may be. Its reader is made when it is needed: most events of an ABI are
     never seen."""
 
-    __slots__ = ("name", "read", "topic_count")
+    __slots__ = ("is_token_transfer", "name", "read", "topic_count")
 
     def __init__(self, event: Event) -> None:
         self.name = event.name
         self.topic_count = event.topic_count
+        self.is_token_transfer = event.is_token_transfer
         self.read: LogReader
 
         def first_read(topics: Sequence[str], data: str) -> str:
@@ -87,6 +88,11 @@ class Vocabulary:
             except FAULTS:
                 break
         return None, raw_args(topics, data, UNKNOWN)
+
+    def is_token_transfer(self, topics: Sequence[str]) -> bool:
+        """Whether a log that was read is the ``Transfer`` of a token."""
+        events = self._named.get(topics[0], ()) if topics else ()
+        return any(event.is_token_transfer for event in events if event.topic_count == len(topics))
 
 
 def raw_args(topics: Sequence[str], data: str, reason: str) -> str:

@@ -48,7 +48,7 @@ class Watch:
 def value_of(header: Header) -> int:
     """The filter as a number; 0 if the header has none."""
     try:
-        return int(header.logs_bloom, 16)
+        return int(header.logs_bloom or "0x", 16)
     except ValueError:
         return 0
 

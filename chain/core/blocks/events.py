@@ -25,6 +25,7 @@ class EventRow(msgspec.Struct, frozen=True, gc=False):
     identify the row within its network. The
     contract's name isn't compared: it is the one that the contract had when its event was stored.
     ``block_timestamp`` is the time of the block as clients read it, None if it isn't known.
+    ``token_transfer`` is whether an event ``Transfer`` is that of a token; None for other events.
     """
 
     contract_name: Annotated[
@@ -40,6 +41,7 @@ class EventRow(msgspec.Struct, frozen=True, gc=False):
     ordinal: Annotated[int, column("bigint", null_default="0")]
     args: Annotated[str, column("jsonb", "Object", is_escaped=True)]
     block_timestamp: Annotated[str | None, column("timestamptz", "Date", keeps_known=True)] = None
+    token_transfer: Annotated[bool | None, column("boolean", keeps_known=True)] = None
 
 
 def event_row(
@@ -50,6 +52,7 @@ def event_row(
     args: str,
     ordinal: int,
     times: Mapping[str, str],
+    token_transfer: bool | None,
 ) -> EventRow:
     """Return the row of a decoded log. ``times`` are those of blocks, by hash."""
     return EventRow(
@@ -64,4 +67,5 @@ def event_row(
         ordinal,
         args,
         times.get(log.block_hash),
+        token_transfer,
     )

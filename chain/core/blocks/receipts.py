@@ -58,7 +58,7 @@ def have_bloom(header: Header, receipts: Receipts) -> bool:
     """Whether these receipts' logs make up the header's filter exactly."""
     try:
         return bloom_of(log for receipt in receipts for log in receipt.logs) == int(
-            header.logs_bloom, 16
+            header.logs_bloom or "0x", 16
         )
     except ValueError:
         return False

@@ -2,8 +2,9 @@
 
 Each row of ``Backfill`` is a range of blocks of one contract; rows that stand at the same block
 are read together. Final blocks are read by ranges, some of them ahead of the one that is being
-stored; the few above by the hashes of the headers that the follower has stored, which still have
-to be the chain's when their events are committed.
+stored, and set aside if no provider has them (``unavailable``); the few above by the hashes of the
+headers that the follower has stored, which still have to be the chain's when their events are
+committed.
 
 A row belongs to one process at a time, by an advisory lock that ends with the process. Correctness
 doesn't depend on it: events are committed together with ``next_block``, and only from where the
@@ -26,11 +27,13 @@ from backend.kernel.errors import Timeout, TransactionConflict, UnderMaintenance
 from backend.logs.setup import get_logger
 from chain.core.failures import NodeFailure
 from chain.indexing import contracts
+from chain.indexing.contracts import Catalogue
 from chain.indexing.coverage import plan
 from chain.indexing.history.creation_block import seek
 from chain.indexing.history.progress import Group, Lost, finish, note_trouble
 from chain.indexing.history.ranges import read_history
 from chain.indexing.history.recent import read_recent
+from chain.indexing.history.unavailable import look_again, set_aside
 from chain.models import Backfill, Cursor
 from objects.database import locks, maintenance
 
@@ -38,6 +41,8 @@ __all__ = ["advance", "plan"]
 
 SLICE: Final = 15.0  # seconds
 _LARGEST_GROUP: Final = 200  # contracts that are asked for at once
+
+_Place = tuple[int, bool, bool]
 
 log = get_logger("chain")
 
@@ -79,12 +84,14 @@ def _work(group: Group, cursor: Cursor, end: float) -> bool:
     certain_height = cursor.finalized if cursor.finalized is not None else cursor.began_at
     final = min(number, certain_height or 0)
     try:
-        if group.seeking:
+        if group.is_unavailable:
+            look_again(group, final)
+        elif group.seeking:
             seek(group)
         elif group.first > number:
             finish(group, chosen.version)
         elif group.first <= final:
-            read_history(group, chosen, final, end)
+            _read_final(group, chosen, final, end)
         else:
             return read_recent(group, chosen, number)
     except (Lost, Timeout, TransactionConflict) as lost:
@@ -95,6 +102,15 @@ def _work(group: Group, cursor: Cursor, end: float) -> bool:
         log.warning("a backfill waits", network=group.network_id, trouble=str(failure))
         return True
     return True
+
+
+def _read_final(group: Group, chosen: Catalogue, final: int, end: float) -> None:
+    """Read final blocks; set aside those that no provider has. Raises ``NodeFailure``."""
+    try:
+        read_history(group, chosen, final, end)
+    except NodeFailure:
+        if not set_aside(group, final):
+            raise
 
 
 @contextmanager
@@ -109,7 +125,7 @@ def _claimed(network_id: int) -> Iterator[Group | None]:
             mine = [
                 row
                 for row in Backfill.objects.filter(pk__in=locked, done_at=None).order_by("pk")
-                if row.next_block == rows[0].next_block and row.seeking == rows[0].seeking
+                if _place(row) == _place(rows[0])
             ]
             if mine:
                 group = Group(network_id, mine, stop)
@@ -131,12 +147,10 @@ def _groups(network_id: int) -> list[tuple[list[Backfill], int | None]]:
     """
     due = Q(paused_until=None) | Q(paused_until__lte=Now())
     backfills = Backfill.objects.filter(due, network_id=network_id, done_at=None)
-    by_place: dict[tuple[int, bool, int], list[Backfill]] = {}
+    by_place: dict[_Place, list[Backfill]] = {}
     for row in backfills.order_by("next_block", "pk"):
-        # What has to be found first is found for one contract after the other.
-        place = (row.next_block, row.seeking, row.pk if row.seeking else 0)
-        by_place.setdefault(place, []).append(row)
-    starts = sorted({place[0] for place in by_place})
+        by_place.setdefault(_place(row), []).append(row)
+    starts = sorted({start for start, _, _ in by_place})
     groups = []
     for (start, _, _), rows in by_place.items():
         # How far a row to be found the beginning of goes is its own matter.
@@ -147,6 +161,11 @@ def _groups(network_id: int) -> list[tuple[list[Backfill], int | None]]:
         groups.sort(key=lambda group: min(row.last_block - row.next_block for row in group[0]))
     groups.sort(key=lambda group: not group[0][0].seeking)  # quick, and saves much
     return groups
+
+
+def _place(row: Backfill) -> _Place:
+    """What rows have in common that are worked on together."""
+    return row.next_block, row.seeking, row.unavailable
 
 
 def _unlock(keys: Sequence[int]) -> None:

@@ -32,11 +32,13 @@ class Group:
         self.addresses = [row.address for row in rows]
         self.first: int = rows[0].next_block
         self.seeking: bool = rows[0].seeking
+        self.is_unavailable: bool = rows[0].unavailable
         self.begin: int = min(row.first_block for row in rows)
         self.step: int = max(row.step for row in rows)
         self.is_empty = not any(row.events for row in rows)
         """Whether no event of theirs has been stored yet."""
-        last = min(row.last_block for row in rows)
+        self.lasts = [row.last_block for row in rows]
+        last = min(self.lasts)
         self.last: int = last if stop is None else min(last, stop - 1)
 
 

@@ -22,6 +22,7 @@ from chain import rpc
 from chain.core.node import Header, Node
 from chain.indexing import verification
 from chain.indexing.history.progress import Lost
+from chain.indexing.history.unavailable import provider_trouble
 from chain.indexing.storage.block_rows import Block
 from chain.indexing.verification import Scheme
 from chain.models import Block as StoredBlock
@@ -108,7 +109,8 @@ def _headers_below(node: Node, *, top: Block, down_to: int, scheme: Scheme) -> l
     """The headers from ``down_to`` to ``top``, whose hash the last of them has to have."""
     headers: list[Header] = []
     for first in range(down_to, top[0] + 1, _WIDTH):
-        part = verification.headers(node, range(first, min(first + _WIDTH, top[0] + 1)))
+        with provider_trouble():
+            part = verification.headers(node, range(first, min(first + _WIDTH, top[0] + 1)))
         verification.check_hashes(node, part, scheme)
         # The lists of transactions are in no hash: a provider may make them very long.
         headers += [replace(header, transactions=[]) for header in part]

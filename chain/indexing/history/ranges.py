@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from django.db import connections
 
 from chain import rpc
-from chain.core.failures import TryAgain
+from chain.core.failures import MissingReceipts, TryAgain
 from chain.core.node import Log, Node
 from chain.indexing import verification
 from chain.indexing.block_times import read_block_times
@@ -21,6 +21,7 @@ from chain.indexing.contracts import Catalogue
 from chain.indexing.history.progress import Group, Part, commit
 from chain.indexing.history.proofs import block_above, prove_blocks
 from chain.indexing.history.recent import look_behind
+from chain.indexing.history.unavailable import has_history, provider_trouble
 from chain.indexing.log_ranges import Limits, first_blocks, read_logs, weight_of
 from chain.indexing.storage import block_rows
 from chain.indexing.storage.events import make_ready
@@ -109,6 +110,7 @@ class _Reader:
         self._final = final
         self.anchor = next(iter(block_rows.between(group.network_id, final, final)), None)
         self._known: set[str] = set()
+        self._first = group.first
         self._since = group.begin
         self.scheme = verification.Scheme.of_network(group.network_id)
         self.needs_proof = self.scheme.every_block and verification.have_provable_hashes(
@@ -127,20 +129,21 @@ class _Reader:
         """The events from ``first`` on, of as many blocks as the provider gives."""
 
         def step(node: Node) -> tuple[list[Log], int, dict[str, str]]:
-            self._check(node)
-            logs, reached = read_logs(node, self.limits, self._chosen.wanted, first, last)
-            logs, reached = verification.verified_range(
-                node,
-                first,
-                reached,
-                logs,
-                self._chosen.wanted,
-                self.scheme,
-                since=self._since,
-                above=block_above(self._network_id, reached) if self.needs_proof else None,
-            )
-            look_behind(node, self._chosen, logs)
-            return logs, reached, read_block_times(node, logs).by_hash
+            with provider_trouble():
+                self._check(node)
+                logs, reached = read_logs(node, self.limits, self._chosen.wanted, first, last)
+                logs, reached = verification.verified_range(
+                    node,
+                    first,
+                    reached,
+                    logs,
+                    self._chosen.wanted,
+                    self.scheme,
+                    since=self._since,
+                    above=block_above(self._network_id, reached) if self.needs_proof else None,
+                )
+                look_behind(node, self._chosen, logs)
+                return logs, reached, read_block_times(node, logs).by_hash
 
         logs, reached, times = rpc.attempt(self._network_id, step)
         if logs and self._may_be_first:
@@ -150,8 +153,9 @@ class _Reader:
         return _Read(Part(reached, make_ready(rows)), weight_of(logs))
 
     def _check(self, node: Node) -> None:
-        """Raise ``TryAgain`` unless the provider has the final block that is stored. One that is
-        behind would return no logs."""
+        """Raise ``TryAgain`` unless the provider has the final block that is stored, and receipts
+        of the first ones that are read. One that is behind, or has pruned its history, would return
+        no logs."""
         if node.provider in self._known and not self.scheme.every_block:
             return
         header = node.header(self._final)
@@ -159,6 +163,8 @@ class _Reader:
             raise TryAgain("the provider doesn't have the final blocks yet")
         if self.anchor is not None and header.hash != self.anchor[1]:
             raise TryAgain("the provider has another chain")
+        if not self.scheme.every_block and not has_history(node, self._first, self._final):
+            raise MissingReceipts(f"the provider doesn't have block {self._first} any more")
         self._known.add(node.provider)
 
 

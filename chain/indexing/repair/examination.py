@@ -14,28 +14,26 @@ from functools import partial
 from time import monotonic
 from typing import Final
 
-import msgspec
-
 from chain import rpc
-from chain.core.blocks import consistency
 from chain.core.blocks.differences import (
     Difference,
     Identity,
     compare,
-    differ_in_transaction_alone,
-    identity_of,
 )
 from chain.core.blocks.events import EventRow
-from chain.core.blocks.hashes import has_own_hash
 from chain.core.blocks.spans import Span, segments
-from chain.core.failures import Contradiction, Moved, NodeFailure, TryAgain, Unavailable
-from chain.core.node import Hash, Header, Log, Node, Number
+from chain.core.failures import Contradiction, Moved, TryAgain, Unavailable
+from chain.core.node import Header, Log, Node
 from chain.indexing import contracts, coverage, verification
 from chain.indexing.block_times import read_block_times
 from chain.indexing.contracts import Catalogue
 from chain.indexing.history.progress import Lost
+from chain.indexing.history.unavailable import provider_trouble
 from chain.indexing.log_ranges import Limits, read_logs
+from chain.indexing.repair.confirmations import unproved_blocks
+from chain.indexing.repair.filters import doubtful_blocks
 from chain.indexing.repair.findings import Findings
+from chain.indexing.repair.removals import superfluous_events
 from chain.indexing.repair.repairs import (
     StoredEvent,
     Truth,
@@ -50,6 +48,7 @@ from chain.models import Cursor
 
 _AT_ONCE: Final = 20  # blocks looked at closely
 _MOST: Final = 50_000  # stored events compared at once
+_WITH_HEADERS: Final = 8 * verification.WIDTH  # blocks compared at once by their filters
 
 
 def examine(
@@ -61,6 +60,7 @@ def examine(
     repairing: bool = False,
     probes: int = 0,
     by_receipts: bool = False,
+    by_filters: bool = False,
     keeps_blocks: bool = False,
     notify_changes: bool = True,
     seconds: float | None = None,
@@ -70,7 +70,9 @@ def examine(
     for ``addresses`` among them), and mend them if ``repairing``.
 
     Of the blocks with events, ``probes`` are compared by their receipts as well, drawn by chance;
-    with ``by_receipts`` every block that may have events is. With ``keeps_blocks`` a block with
+    with ``by_receipts`` every block that may have events is. With ``by_filters``, those whose
+    headers' filters contradict the provider's logs are, as far as it has headers. With
+    ``keeps_blocks`` a block with
     another hash than is stored changes nothing, and isn't clear. ``notify_changes`` says whether
     subscribers are notified of corrected events. ``progress`` is called after each step with the
     last compared block; after ``seconds`` the comparison ends where it is. Raises ``NodeFailure``,
@@ -97,6 +99,7 @@ def examine(
             final_height(cursor),
             findings,
             by_receipts=by_receipts,
+            by_filters=by_filters,
             keeps_blocks=keeps_blocks,
         )
         examiners.append(examiner)
@@ -145,6 +148,7 @@ class _Examiner:
         findings: Findings,
         *,
         by_receipts: bool,
+        by_filters: bool,
         keeps_blocks: bool,
     ) -> None:
         self._network_id = network_id
@@ -154,6 +158,7 @@ class _Examiner:
         self._findings = findings
         self._limits = Limits(network_id)
         self._by_receipts = by_receipts
+        self._by_filters = by_filters
         self._keeps_blocks = keeps_blocks
         self._width = verification.WIDTH
         self._scheme = Scheme.of_network(network_id).thorough
@@ -168,8 +173,9 @@ class _Examiner:
             raise Lost
         while position <= last:
             try:
+                doubtful: list[int] = []
                 if position <= self._final:
-                    rows, reached = self._read(position, min(last, self._final))
+                    rows, reached, doubtful = self._read(position, min(last, self._final))
                 else:
                     rows, reached = self._read_recent(position, last)
             except Unavailable:
@@ -201,23 +207,36 @@ class _Examiner:
             )
             self._findings.dated += dated
             self._findings.undated += max(0, len(differences.undated) - dated)
-            heights = differences.blocks()
+            doubtful = [height for height in doubtful if height <= reached]
+            heights = sorted({*differences.blocks(), *doubtful})
             for at in range(0, len(heights), _AT_ONCE):
                 self.look_closely(heights[at : at + _AT_ONCE], repairing, notify_changes)
             yield reached
             position = reached + 1
 
-    def _read(self, first: int, last: int) -> tuple[list[EventRow], int]:
-        def step(node: Node) -> tuple[list[EventRow], int]:
-            self._headers(node, [last])
-            end = min(last, first + self._width - 1) if self._by_receipts else last
-            logs, reached = read_logs(node, self._limits, self._chosen.wanted, first, end)
-            if self._by_receipts:
-                log_filter = self._chosen.wanted
-                logs, reached = verification.verified_range(
-                    node, first, reached, logs, log_filter, self._unqueued
-                )
-            return self._chosen.read(logs, read_block_times(node, logs).by_hash), reached
+    def _read(self, first: int, last: int) -> tuple[list[EventRow], int, list[int]]:
+        """The events from ``first`` on, the last block that they are of, and the blocks whose
+        filters contradict that."""
+        log_filter = self._chosen.wanted
+
+        def step(node: Node) -> tuple[list[EventRow], int, list[int]]:
+            with provider_trouble():
+                self._headers(node, [last])
+                end, doubtful = last, []
+                if self._by_receipts:
+                    end = min(last, first + self._width - 1)
+                elif self._by_filters:
+                    end = min(last, first + _WITH_HEADERS - 1)
+                logs, reached = read_logs(node, self._limits, log_filter, first, end)
+                if self._by_receipts:
+                    logs, reached = verification.verified_range(
+                        node, first, reached, logs, log_filter, self._unqueued
+                    )
+                elif self._by_filters:
+                    blocks = range(first, reached + 1)
+                    doubtful = doubtful_blocks(node, blocks, logs, log_filter, self._unqueued)
+                rows = self._chosen.read(logs, read_block_times(node, logs).by_hash)
+                return rows, reached, doubtful
 
         return rpc.attempt(self._network_id, step)
 
@@ -231,7 +250,9 @@ class _Examiner:
             log_filter = self._chosen.wanted
             logs = [log for some in node.logs_of(log_filter, hashes) for log in some]
             headers = (
-                verification.headers(node, range(first, last + 1)) if self._by_receipts else []
+                verification.headers(node, range(first, last + 1))
+                if self._by_receipts or self._by_filters
+                else []
             )
             if headers:
                 if [log.hash for log in headers] != hashes:
@@ -264,8 +285,10 @@ class _Examiner:
             all_stored.clear()
             all_stored.update(stored_events(self._network_id, heights))
             differences = self._own(compare(all_stored, rows), all_stored)
-            gone, doubtful = self._superfluous(node, differences, set(hashes), all_stored)
-            unproved = self._unproved(node, headers, logs, differences, all_stored)
+            gone, doubtful = superfluous_events(node, differences, set(hashes), all_stored)
+            unproved = unproved_blocks(
+                node, headers, logs, self._chosen.wanted, differences, all_stored
+            )
             unclear = sorted({*unclear, *doubtful, *unproved})
             clear = {header.height: header.hash for header in headers}
             for height in unclear:
@@ -364,100 +387,3 @@ class _Examiner:
                 if verification.is_doubtful(node.network_id, header, logs, log_filter):
                     unclear.append(header.height)
         return verified_logs, unclear
-
-    def _unproved(
-        self,
-        node: Node,
-        headers: Sequence[Header],
-        logs: Sequence[Log],
-        differences: Difference,
-        stored: Mapping[Identity, StoredEvent],
-    ) -> list[int]:
-        """The heights at which what differs isn't proved by the block's receipts, although its
-        header has its own hash: one provider alone must not change what several have agreed on.
-        No receipt proves the hash of its transaction, so two providers have to confirm these."""
-        heights = {*differences.blocks()}
-        hashes_alone = {
-            row.block_number
-            for row in differences.different
-            if differ_in_transaction_alone(stored[identity_of(row)], row)
-        }
-        return [
-            header.height
-            for header in headers
-            if header.height in heights
-            and has_own_hash(header)
-            and not (
-                self._is_proved(node, header, logs)
-                and (header.height not in hashes_alone or self._is_confirmed(header, logs))
-            )
-        ]
-
-    def _is_confirmed(self, header: Header, logs: Sequence[Log]) -> bool:
-        """Whether two providers, or the only one of the network, return these logs of the block."""
-        its = [log for log in logs if log.block_hash == header.hash]
-        try:
-            answers = rpc.witnesses(
-                self._network_id, lambda node: node.logs_of(self._chosen.wanted, [header.hash])
-            )
-        except NodeFailure:
-            return False
-        return all(consistency.are_same(its, same) for [same] in answers)
-
-    def _is_proved(self, node: Node, header: Header, logs: Sequence[Log]) -> bool:
-        its = [log for log in logs if log.block_hash == header.hash]
-        try:
-            return verification.evidence.are_proved(node, header, its, self._chosen.wanted)
-        except NodeFailure:
-            return False
-
-    def _superfluous(
-        self,
-        node: Node,
-        differences: Difference,
-        hashes: Collection[str],
-        stored: Mapping[Identity, StoredEvent],
-    ) -> tuple[set[Identity], list[int]]:
-        """Which events are certainly not in the chain, and the blocks in which that isn't sure: a
-        receipt that isn't there, or that holds the log."""
-        gone = {
-            identity for identity in differences.superfluous if identity.block_hash not in hashes
-        }
-        doubtful: set[int] = set()
-        remaining = [identity for identity in differences.superfluous if identity not in gone]
-        sent = sorted({stored[identity].transaction_hash for identity in remaining})
-        calls = [("eth_getTransactionReceipt", (identity,)) for identity in sent]
-        receipts = dict(zip(sent, node.batch(calls), strict=True))
-        for identity in remaining:
-            answer = receipts[stored[identity].transaction_hash]
-            if isinstance(answer, TryAgain):
-                raise answer
-            if isinstance(answer, NodeFailure) or _may_have(answer, identity):
-                doubtful.add(identity.block_number)
-            else:
-                gone.add(identity)
-        return gone, sorted(doubtful)
-
-
-class _Place(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    block_hash: Hash
-    log_index: Number
-
-
-class _Places(msgspec.Struct, frozen=True, gc=False):
-    logs: list[_Place] = []
-
-
-_places = msgspec.json.Decoder(_Places | None)
-
-
-def _may_have(receipt: msgspec.Raw, identity: Identity) -> bool:
-    """Whether a receipt has a log at this place, or isn't there."""
-    try:
-        logs_of_receipt = _places.decode(receipt)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise TryAgain("a receipt that isn't one") from None
-    return logs_of_receipt is None or any(
-        log.block_hash == identity.block_hash and int(log.log_index, 16) == identity.log_index
-        for log in logs_of_receipt.logs
-    )

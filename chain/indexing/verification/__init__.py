@@ -21,7 +21,7 @@ from chain.indexing.verification import (
     hashes,
     ranges,
 )
-from chain.indexing.verification.blocks import is_doubtful, verified
+from chain.indexing.verification.blocks import has_receipts, is_doubtful, verified
 from chain.indexing.verification.hashes import check_hashes, is_plausible
 from chain.indexing.verification.ranges import (
     WIDTH,
@@ -59,6 +59,7 @@ __all__ = [
     "end_of_window",
     "evidence",
     "forget",
+    "has_receipts",
     "have_provable_hashes",
     "headers",
     "is_doubtful",

@@ -20,7 +20,7 @@ from chain.core.blocks import consistency
 from chain.core.blocks.bloom import Watch, is_complete, names_all, value_of
 from chain.core.blocks.hashes import has_own_hash, hash_of
 from chain.core.blocks.receipts import have_bloom, have_root, logs_in
-from chain.core.failures import Contradiction, TryAgain
+from chain.core.failures import Contradiction, MissingReceipts, NodeFailure
 from chain.core.node import Header, Log, LogFilter, Node, Receipts
 from chain.indexing.verification import capabilities
 from chain.indexing.verification.contradictions import note_contradiction
@@ -61,8 +61,8 @@ def verified(
     their receipts.
 
     Raises ``Contradiction`` if the node's data contradict each other and can't be repaired,
-    ``TryAgain`` if receipts are missing that are needed to decide, and ``Moved`` if the chain has
-    changed meanwhile.
+    ``MissingReceipts`` if some are missing that are needed to decide, and ``Moved`` if the chain
+    has changed meanwhile.
     """
     check_hashes(node, headers, scheme)
     current = consistency.belonging(logs, headers)
@@ -84,10 +84,10 @@ def verified(
     else:
         suspects = [header for header in headers if header.hash in lacking]
         current, incomplete = _with_all_logs(node, suspects, current, log_filter)
-        required = unnamed | incomplete
+        required = {*unnamed, *incomplete, *proving}
         possible = _with_possible_logs(node.network_id, headers, current, log_filter)
         sample = (block_hash for block_hash in possible if _is_drawn(scheme.share))
-        to_check = {*required, *proving, *sample}
+        to_check = {*required, *sample}
     checked = _compared(node, headers, to_check, current, log_filter, scheme, required=required)
     if not consistency.are_same(checked, current):
         # The provider was wrong about one of these blocks: the sample doesn't suffice for the rest.
@@ -104,6 +104,16 @@ def is_doubtful(
     return bool(
         _with_unnamed_logs(network_id, [header], logs) or _drawn_lacking([header], logs, log_filter)
     )
+
+
+def has_receipts(node: Node, header: Header) -> bool:
+    """Whether the node has the receipts of a block with transactions. Raises ``NodeFailure``."""
+    # One receipt is small. Nodes without an index of transactions have those of whole blocks.
+    call = ("eth_getTransactionReceipt", (node.transactions_in(header)[0],))
+    [receipt] = node.batch([call])
+    if not isinstance(receipt, NodeFailure) and bytes(receipt) != b"null":
+        return True
+    return next(node.block_receipts([header])) is not None
 
 
 def forget() -> None:
@@ -263,7 +273,9 @@ def _of_receipts(
     """
     if receipts is None:
         if is_required:
-            raise TryAgain(f"the provider doesn't have the receipts of block {header.height}")
+            raise MissingReceipts(
+                f"the provider doesn't have the receipts of block {header.height}"
+            )
         return logs
     fault = _other_transactions(node, header, receipts)
     is_proven = fault is None and have_root(header, receipts)

@@ -9,9 +9,9 @@ from typing import Final
 
 from chain.core.blocks import consistency
 from chain.core.blocks.times import times_of
-from chain.core.failures import Contradiction, EmptyPromise, TryAgain
+from chain.core.failures import Contradiction, EmptyPromise, MissingReceipts, Refused, TryAgain
 from chain.core.node import Header, Log, LogFilter, Node
-from chain.indexing.verification.blocks import verified
+from chain.indexing.verification.blocks import has_receipts, verified
 from chain.indexing.verification.contradictions import note_contradiction, recheck
 from chain.indexing.verification.schemes import Scheme
 from chain.models.indexing import Recheck
@@ -48,20 +48,25 @@ def verified_range(
 
     Of a sample, up to eight headers of the range are compared with the logs, and the receipts of
     at least one block with logs. If one contradicts the logs, every block of the range is checked,
-    and the blocks from ``since`` to ``first - 1`` are queued for the next audit. Where every block
+    and the blocks from ``since`` to ``first - 1`` are queued for the next audit. If receipts are
+    missing, in a range without logs those of one block with transactions, every block is checked
+    as well: the node may have neither of blocks that it has pruned. Where every block
     is checked, the last one has to link to ``above``, a block of the chain at that height or above,
     if one is known. Raises as ``verified`` does, and ``EmptyPromise`` if a block isn't there.
     """
     if not log_filter.addresses:
         return list(logs), last
     if not (scheme.share >= 1 or _is_wrong(node.network_id, first)):
+        is_contradicted = True
         try:
             if _is_sound(node, first, last, logs, log_filter, scheme):
                 return list(logs), last
         except Contradiction:
             pass  # has been noted
+        except MissingReceipts:
+            is_contradicted = False
         _wrong[node.network_id] = range(first, last + 1)
-        if since is not None:
+        if since is not None and is_contradicted:
             recheck(node.network_id, Recheck.HISTORY, since, first - 1)
     last = min(last, first + WIDTH - 1)
     chained = headers(node, range(first, max(last, above[0] if above else 0) + 1))
@@ -98,7 +103,7 @@ def _is_wrong(network_id: int, height: int) -> bool:
 def _is_sound(
     node: Node, first: int, last: int, logs: Sequence[Log], log_filter: LogFilter, scheme: Scheme
 ) -> bool:
-    """Whether some blocks, drawn by chance, have just these logs."""
+    """Whether some blocks, drawn by chance, have just these logs. Raises ``MissingReceipts``."""
     counts = Counter(log.block_number for log in logs)
     heights = {number: int(number, 16) for number in counts}
     drawn = _drawn(first, last, {heights[number]: count for number, count in counts.items()})
@@ -113,8 +118,24 @@ def _is_sound(
             return False
     # One of them by its receipts in any case: no filter names data of logs.
     proving = {random.choice(claimed).block_hash} if claimed else set()
+    if not logs:
+        _require_receipts(node, sampled)
     checked = verified(node, sampled, claimed, log_filter, scheme, by_hash=False, proving=proving)
     return consistency.are_same(checked, claimed)
+
+
+def _require_receipts(node: Node, headers: Sequence[Header]) -> None:
+    """Raise ``MissingReceipts`` unless the node has those of the first of these blocks that has
+    transactions."""
+    header = next((header for header in headers if header.transactions != []), None)
+    if header is None:
+        return
+    try:
+        is_there = has_receipts(node, header)
+    except Refused:
+        is_there = False
+    if not is_there:
+        raise MissingReceipts(f"the provider doesn't have the receipts of block {header.height}")
 
 
 def _drawn(first: int, last: int, counts: Mapping[int, int]) -> set[int]:

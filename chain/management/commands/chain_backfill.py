@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db.models import Q
 
 from backend.kernel.errors import ServiceError
 from chain.indexing import coverage
@@ -53,17 +54,22 @@ class Command(BaseCommand):
         try:
             ids = self._planned(options)
             if options["wait"]:
-                self._wait(options, ids)
+                ids += self._wait(options, ids)
         except ServiceError as error:
             raise CommandError(error.message) from error
         backfills = status.backfills(options["network"], ids)
         if options["json"]:
             self.stdout.write(json.dumps({"backfills": backfills}))
-            return
-        for row in backfills:
-            self.stdout.write(describe_backfill(row))
-        if not backfills:
-            self.stdout.write("Nothing is missing.")
+        else:
+            for row in backfills:
+                self.stdout.write(describe_backfill(row))
+            if not backfills:
+                self.stdout.write("Nothing is missing.")
+        if options["wait"] and any(row["unavailable"] for row in backfills):
+            raise CommandError(
+                "No provider has some of the blocks, so their events are missing. Add a provider"
+                " that has the whole history, or set startBlock of the contracts."
+            )
 
     def _planned(self, options: dict[str, Any]) -> list[int]:
         """The ids of the backfills that this is about."""
@@ -80,10 +86,20 @@ class Command(BaseCommand):
             addresses = listening(network_id) if named is None else named
             return [row.pk for row in coverage.ask(network_id, addresses, first, last)]
 
-    def _wait(self, options: dict[str, Any], ids: list[int]) -> None:
+    def _wait(self, options: dict[str, Any], ids: list[int]) -> list[int]:
+        """Read until nothing is left that a provider has. Return the ids of backfills that were
+        made meanwhile, of blocks that none has."""
         timeout = options["timeout"]
         end = None if timeout is None else time.monotonic() + timeout
-        rows = Backfill.objects.filter(pk__in=ids, done_at=None)
+        named = Backfill.objects.filter(pk__in=ids)
+        aside = Backfill.objects.filter(
+            network_id=options["network"],
+            address__in=[*named.values_list("address", flat=True)],
+            unavailable=True,
+            done_at=None,
+        )
+        aside.update(paused_until=None)  # a provider may have been added just now
+        rows = named.filter(Q(unavailable=False) | Q(paused_until=None), done_at=None)
         shown = ""
         while rows.exists():
             if end is not None and time.monotonic() > end:
@@ -99,3 +115,4 @@ class Command(BaseCommand):
             if now != shown and not options["json"] and rows.exists():
                 self.stderr.write(now)
                 shown = now
+        return [*aside.exclude(pk__in=ids).values_list("pk", flat=True)]

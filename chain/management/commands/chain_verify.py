@@ -31,7 +31,9 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="as JSON, for scripts")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        findings = run(self, options, repairing=options["repair"], notify_changes=True)
+        findings = run(
+            self, options, repairing=options["repair"], notify_changes=True, by_filters=True
+        )
         report(self, options, findings)
         if sum(findings.counts.values()) > findings.mended:
             raise CommandError("The stored events differ from the chain. --repair corrects them.")

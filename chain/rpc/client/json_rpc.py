@@ -1,7 +1,8 @@
 """JSON-RPC over HTTP to one address: calls, batches, and what their failures mean.
 
 Responses of a batch are matched by their ids, since nodes may answer in any order. The bodies
-are decoded straight into the requested types, which makes reading logs quick.
+are decoded straight into the requested types, which makes reading logs quick. Hexadecimal texts in
+them are in lower case.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from chain.rpc.client.health import Health
 from chain.rpc.client.refusals import LOGS, Barred, BatchRefused, meaning_of
 from chain.rpc.client.response_sizes import largest, read_up_to
 from chain.rpc.client.secret_address import Address
+from chain.rpc.client.spelling import in_lower_case
 
 Call = tuple[str, Sequence[Any]]
 
@@ -239,7 +241,7 @@ class Endpoint:
             raise _too_large(method)
         if response.status != 200:
             self._look_at(response, content, method, len(calls))
-        return content
+        return in_lower_case(content)
 
     def _look_at(
         self, response: urllib3.BaseHTTPResponse, content: bytes, method: str, calls: int

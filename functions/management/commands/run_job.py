@@ -68,5 +68,5 @@ def _parameter(text: str) -> tuple[str, Any]:
         raise CommandError("--param: expected NAME=VALUE")
     try:
         return name, msgspec.json.decode(value)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
         return name, value

@@ -224,7 +224,7 @@ def _words(name: str, value: Any) -> list[str]:
     if isinstance(value, str) and value.startswith("["):
         try:
             value = msgspec.json.decode(value)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError, UnicodeError):
             raise InvalidJSON(f"{name}: not valid JSON") from None
     if isinstance(value, list):
         value = ",".join(_text(name, word) for word in value)

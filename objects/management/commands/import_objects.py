@@ -135,8 +135,14 @@ class Command(BaseCommand):
         if options["batch_size"] is not None and options["batch_size"] < 1:
             raise CommandError("--batch-size: at least 1")
         mapping = _mapping(options, _known_columns(class_name, options))
-        destination = None if options["check"] else _destination(class_name, options)
         checkpoint, state = _checkpoint(path, class_name, options)
+        if checkpoint.is_finished:
+            self.stdout.write(
+                f"The import of {path} into {class_name} is finished: {_summary(checkpoint)}. "
+                "--restart stores all of it again."
+            )
+            return
+        destination = None if options["check"] else _destination(class_name, options)
         if file_format == "csv":
             mapping = _with_inferred(mapping, path, checkpoint)
         if state is not None:
@@ -174,7 +180,8 @@ class Command(BaseCommand):
                     "--on-error skip leaves such rows out, --resume goes on"
                 ) from None
         if state is not None:
-            state.unlink(missing_ok=True)
+            checkpoint.is_finished = True
+            checkpoint.save(state)
         if destination is not None and not options["rest"]:
             progress.remove(checkpoint)
             _analyze(class_name)
@@ -196,8 +203,8 @@ def _checkpoint(
     if options["check"]:
         return Checkpoint(class_name, identity), None
     state: Path = options["state"] or path.with_name(f"{path.name}.import.json")
-    if state.exists() and not options["restart"]:
-        checkpoint = checkpoints.load(state, class_name, identity)
+    checkpoint = None if options["restart"] else checkpoints.load(state, class_name, identity)
+    if checkpoint is not None and (options["resume"] or not checkpoint.is_finished):
         if not options["rest"]:
             progress.restore(checkpoint)
         if checkpoint.rows and not options["resume"]:

@@ -11,11 +11,12 @@ from typing import Any
 
 from celery import Task, shared_task
 
-from backend.kernel.errors import ServiceError, UnderMaintenance
+from backend.kernel.errors import Held, ServiceError, UnderMaintenance
 from backend.kernel.principal import MASTER
 from backend.logs.setup import get_logger
 from objects import service, triggers
 from objects.core.names import USER, ObjectId
+from objects.database import hold
 from objects.storage.records import wire_object
 from objects.triggers import Occasion
 from objects.users.email import messages, recipients, tokens
@@ -44,8 +45,9 @@ def mail_link(
     if purpose == tokens.RESET and _is_refused(recipient.user_id):
         return
     try:
+        hold.check("emails")
         token = tokens.issue(recipient.user_id, purpose, recipient.address)
-    except UnderMaintenance as refused:
+    except (Held, UnderMaintenance) as refused:
         failure: str | None = type(refused).__name__
     else:
         if token is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
+from objects.database.fresh_rows import ANY_NUMBER
 from objects.users.models import User
 
 
@@ -35,6 +36,8 @@ class PasskeyChallenge(models.Model):
     Using it deletes the row. ``user_id`` is the user's whose passkey is added or asked for, or the
     id that a new user will have; null where any passkey may sign in.
     """
+
+    fresh_rows = ANY_NUMBER
 
     token_hash = models.BinaryField(primary_key=True)
     purpose = models.TextField()  # register, add, log in

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import json
 import stat
+import subprocess
+import sys
 import tarfile
 import threading
 import time
@@ -24,7 +26,7 @@ from moto.server import ThreadedMotoServer
 from objects.files.names import storage_key
 from tests.backend.commands.conftest import run
 from tests.backend.commands.instances import FIRST_KEYS, OTHER_KEYS, Instance, new_database
-from tests.backend.operations.service import PATIENCE
+from tests.backend.operations.service import PATIENCE, ROOT, Service
 
 pytestmark = [pytest.mark.process, pytest.mark.xdist_group("backup")]
 
@@ -408,6 +410,95 @@ def test_an_archive_of_an_older_release_is_brought_up_to_this_one(first, empty, 
         archive = older.do("backup", tmp_path / "older.tar").strip()
     empty.do("restore", archive)
     assert "[ ]" not in empty.do("showmigrations")
+    # Also of this one, which didn't know that.
+    assert is_held(empty)
+
+
+def is_held(instance: Instance) -> bool:
+    return instance.run("from objects.database import hold; print(hold.is_on())") == "True"
+
+
+@pytest.mark.slow
+def test_a_restored_instance_is_held_until_it_is_resumed(first, fresh, tmp_path):
+    assert "held until you run script/manage resume" in fresh.do("restore", first.archive)
+    assert is_held(fresh)
+    assert "WARN  restored instance" in fresh.manage("doctor").stdout
+    # An archive of it, restored again, is held for its own sake.
+    again = fresh.do("backup", tmp_path / "held.tar").strip()
+    assert fresh.do("resume") == "Resumed: schedules run, and what was held goes out.\n"
+    assert not is_held(fresh)
+    assert fresh.do("resume") == "Nothing was held.\n"
+    assert "held until" not in fresh.do("restore", again, "--overwrite", "--live")
+    assert not is_held(fresh)
+
+
+@pytest.mark.slow
+def test_the_service_s_own_records_are_no_data(first, fresh):
+    """An instance that has run for a while may still be restored into."""
+    fresh.run(
+        "from django_celery_beat.models import IntervalSchedule, PeriodicTask\n"
+        "from functions.jobs import records\n"
+        "from objects.database import maintenance\n"
+        "records.add_failed('tick', {}, source='schedule', error='')\n"
+        "maintenance.on()\n"
+        "every = IntervalSchedule.objects.create(every=7, period='days')\n"
+        "PeriodicTask.objects.create(name='job tick', task='any.task', interval=every)\n"
+    )
+    fresh.do("restore", first.archive)
+
+
+@pytest.mark.slow
+def test_an_archive_is_restored_before_the_first_start(first, tmp_path):
+    service = Service(
+        tmp_path / "data", arguments=("--restore", str(first.archive)), PROFILE="small"
+    )
+    try:
+        assert "Held       This instance was restored" in service.output
+        assert FIRST_KEYS["MASTER_KEY"] not in service.output
+        restored = Instance(service.data, "", port=service.port)
+        assert restored.ask("GET", f"/classes/Note/{first.note}")["stars"] == 5
+        names = {**restored.keys}
+        assert FIRST_KEYS.items() <= names.items()
+    finally:
+        service.stop()
+    again = subprocess.run(
+        [sys.executable, "-m", "backend.embedded", "--restore", str(first.archive)],
+        cwd=ROOT,
+        env=service.environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert again.returncode == 1
+    assert "CommandError: The instance isn't empty" in again.stderr
+    assert "so the service doesn't start." in again.stderr
+
+
+@pytest.mark.slow
+def test_declared_indexes_that_an_archive_lacks_are_built(fresh, tmp_path):
+    """A dump doesn't have those that were being built."""
+    fresh.run(
+        "from backend.kernel.principal import MASTER\n"
+        "from objects import service\n"
+        "from objects.definitions import indexes, registry\n"
+        "from objects.database.statements import fetch\n"
+        "from objects.service import classes\n"
+        "fields = {'a': {'type': 'Number'}, 'b': {'type': 'Number'}}\n"
+        "declared = {'by_a': {'a': 1}, 'one_b': {'fields': {'b': 1}, 'unique': True}}\n"
+        "classes.create(MASTER, 'Note', {'fields': fields, 'indexes': declared})\n"
+        "table = registry.find('Note')\n"
+        "for index in table.schema.index_declarations.values():\n"
+        "    fetch(f'DROP INDEX {indexes.index_name(table, index)}', (), prepare=False)\n"
+        "for _ in range(2):\n"
+        "    service.create(MASTER, 'Note', {'b': 1})\n"
+    )
+    archive = fresh.do("backup", tmp_path / "building.tar").strip()
+    output = fresh.do("restore", archive, "--overwrite")
+    assert "Indexes: built: Note.by_a" in output
+    assert "Indexes: Note.one_b: The index one_b can't be unique" in output
+    assert "1 declared index is missing. What they are for is slow, or not unique." in output
+    assert fresh.manage("build_indexes", "--check").stdout == "missing: Note.one_b\n"
 
 
 @pytest.mark.slow

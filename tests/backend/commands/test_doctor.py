@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from django.utils import timezone
 from django.utils.module_loading import autodiscover_modules
 
 import backend.operations.doctor  # noqa: F401 (registers checks)
+from backend.instance.folder import DataFolder
 from backend.kernel import doctor
 from backend.kernel.process import heartbeats
 from tests.backend.commands.conftest import run
@@ -349,6 +351,15 @@ def test_a_clock_is_compared_with_the_database_and_the_public_address(other, set
     assert [finding[0] for finding in results] == ["ok", "ok"], results
     settings.PUBLIC_URL = "http://127.0.0.1:9"
     assert [finding[0] for finding in findings("clock")] == ["ok", "warn"]
+
+
+def test_the_address_is_that_of_the_running_instance(other, settings, tmp_path):
+    """It may have got its port from an environment that the command doesn't have."""
+    settings.PUBLIC_URL = "http://127.0.0.1:9"
+    settings.DATA_FOLDER = folder = DataFolder(tmp_path)
+    with folder.hold():
+        folder.record(pid=os.getpid(), address=f"http://127.0.0.1:{other.port}")
+        assert [finding[0] for finding in findings("clock")] == ["ok", "ok"]
 
 
 def test_indexes_that_could_not_be_built_are_named_and_those_that_were_not_worth_it_are_not():

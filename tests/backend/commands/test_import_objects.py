@@ -28,7 +28,22 @@ def test_rows_become_objects_of_a_new_class(master, write, name):
     assert output.out == "Thing: 2 objects stored, 0 rows left out\n"
     assert output.err == ""
     assert stored(master, "Thing", "n") == [1, 2]
-    assert not path.with_name(f"{name}.import.json").exists()
+    again = run("import_objects", "Thing", str(path), "--resume")
+    assert again.out.startswith(f"The import of {path} into Thing is finished: 2 objects are")
+    assert stored(master, "Thing", "n") == [1, 2]
+
+
+def test_a_finished_import_keeps_no_other_from_starting(master, write):
+    path = write("rows.ndjson", '{"n":1}\n')
+    run("import_objects", "Thing", str(path))
+    # Of the same file again, into another class, and of a new file with this name.
+    for class_name, options in (("Thing", []), ("Thing", ["--restart"]), ("Other", ["--resume"])):
+        output = run("import_objects", class_name, str(path), *options)
+        assert output.out == f"{class_name}: 1 objects stored, 0 rows left out\n"
+    path.write_text('{"n":2}\n')
+    output = run("import_objects", "Other", str(path), "--resume")
+    assert output.out == "Other: 1 objects stored, 0 rows left out\n"
+    assert (stored(master, "Thing", "n"), stored(master, "Other", "n")) == ([1, 1, 1], [1, 2])
 
 
 def test_a_csv_file_is_read_with_types_that_fit_all_rows(master, write):

@@ -13,6 +13,8 @@ import pytest
 from django.test import override_settings
 
 from backend.instance.folder import DataFolder
+from backend.instance.keys import live_keys, note_live_keys
+from backend.settings import former_keys
 from tests.backend.commands.instances import FIRST_KEYS, Instance, new_database
 from tests.callers import *  # noqa: F403
 from tests.rest import APPLICATION, CLIENT, MASTER, READ_ONLY, Api
@@ -71,6 +73,37 @@ def test_a_key_of_the_environment_is_printed_to_be_set_there(bare, tmp_path):
     )
     assert f"FORMER_KEYS=MASTER_KEY={before['MASTER_KEY']}@" in output
     assert bare.keys == before
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    "rotations",
+    [
+        [[], ["--grace", "1h"]],
+        [["--grace", "1m"], [], ["--grace", "1h"]],
+    ],
+    ids=str,
+)
+def test_the_running_key_has_the_grace_however_often_it_is_rotated(bare, rotations):
+    folder = DataFolder(bare.data)
+    note_live_keys(folder, FIRST_KEYS)
+    for options in rotations:
+        bare.do("rotate_keys", "master", *options)
+    former = former_keys.parse(bare.keys["FORMER_KEYS"].split(","))
+    ((key, until),) = former["MASTER_KEY"]
+    assert key == FIRST_KEYS["MASTER_KEY"]
+    assert 3500 < until - time.time() < 3700
+
+
+@pytest.mark.process
+@pytest.mark.slow
+def test_a_process_of_the_service_knows_which_keys_are_live(instance):
+    instance.do("rotate_keys", "master")
+    rotated = instance.keys
+    with instance.web():
+        instance.do("rotate_keys", "master", "--grace", "1h")
+        assert live_keys(DataFolder(instance.data))["MASTER_KEY"] == rotated["MASTER_KEY"]
+        assert f"MASTER_KEY={rotated['MASTER_KEY']}@" in instance.keys["FORMER_KEYS"]
 
 
 @pytest.mark.process
@@ -145,10 +178,11 @@ def test_finishing_waits_for_the_running_service_to_have_the_new_key(instance):
     folder = DataFolder(instance.data)
     with folder.hold():  # as script/server does
         folder.record(pid=os.getpid(), address="http://localhost")
+        note_live_keys(folder, FIRST_KEYS)
         instance.do("rotate_keys", "secret")
         assert "restart it first" in instance.refused("rotate_keys", "--finish")
         assert "SECRET_KEY_FALLBACKS" in instance.keys
-        folder.record(pid=os.getpid(), address="http://localhost")
+        note_live_keys(folder, instance.keys)
         instance.do("rotate_keys", "--finish")
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pty
 import re
 import ssl
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping
+import tty
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import httpx
@@ -66,7 +68,15 @@ def run_manage(*arguments: str, **settings: object) -> subprocess.CompletedProce
 class Service:
     """A started service. ``output`` is what it has printed until it was ready."""
 
-    def __init__(self, data: Path, port: int | None = None, **settings: object) -> None:
+    def __init__(
+        self,
+        data: Path,
+        port: int | None = None,
+        *,
+        arguments: Sequence[str] = (),
+        is_terminal: bool = True,
+        **settings: object,
+    ) -> None:
         self.data = data
         self.port = port or free_port()
         environment: dict[str, object] = {
@@ -77,14 +87,20 @@ class Service:
             "WORKER_CONCURRENCY": 1,
         }
         self.environment = plain_environment(**(environment | settings))
+        if is_terminal:
+            screen, terminal = pty.openpty()
+            tty.setraw(terminal)  # lines end as they were written
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "backend.embedded"],
+            [sys.executable, "-m", "backend.embedded", *arguments],
             cwd=ROOT,
             env=self.environment,
-            stdout=subprocess.PIPE,
+            stdout=terminal if is_terminal else subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
+        if is_terminal:
+            os.close(terminal)
+            self.process.stdout = open(screen)  # noqa: SIM115 (closed with the service)
         self.errors: list[str] = []
         self.family: list[psutil.Process] = []
         self._pools: set[psutil.Process] = set()
@@ -114,10 +130,11 @@ class Service:
     def _read_greeting(self) -> str:
         assert self.process.stdout
         lines = []
-        for line in iter(self.process.stdout.readline, ""):
-            lines.append(line)
-            if line.startswith("Ctrl-C"):
-                return "".join(lines)
+        with contextlib.suppress(OSError):  # as a terminal ends
+            for line in iter(self.process.stdout.readline, ""):
+                lines.append(line)
+                if line.startswith("Ctrl-C"):
+                    return "".join(lines)
         self.process.wait(PATIENCE)
         self._close()
         raise AssertionError(f"The service didn't start: {''.join(self.errors)}")

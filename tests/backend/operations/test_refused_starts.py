@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import socket
@@ -118,13 +119,21 @@ def test_a_settings_file_that_can_t_be_read_leaves_nothing_behind(
 
 
 @pytest.mark.slow
-def test_keys_are_printed_by_the_first_start_that_succeeds(
+def test_keys_are_printed_by_the_first_start_at_a_terminal_that_succeeds(
     folder: DataFolder, start: Callable[..., Service]
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         assert f"Port {port} is in use" in refusal(DATA_DIR=folder.path, PORT=port)
     key = read_keys(folder)["MASTER_KEY"]
+    unwatched = start(is_terminal=False)
+    assert unwatched.stop() == 0
+    # Its output may be a log. It names the files instead.
+    password = json.loads((folder.path / "admin.json").read_text())["password"]
+    for secret in (key, password):
+        assert secret not in unwatched.output + "".join(unwatched.errors)
+    assert f". {folder.keys}" in unwatched.output
+    assert f"password in {folder.path}/admin.json" in unwatched.output
     first = start()
     assert first.printed(r"X-Svc-Master-Key: ([\w-]+)") == key
     assert first.stop() == 0

@@ -63,6 +63,42 @@ def test_of_two_events_with_one_topic_the_number_of_topics_tells() -> None:
     assert read([TOKEN, COIN], [*topics, word("uint256", 1)])[1]["tokenId"] == "1"
 
 
+@pytest.mark.parametrize(
+    ("indexed", "is_token_transfer"),
+    [
+        ((True, True, False), True),
+        ((True, True, True), True),
+        ((False, False, False), True),
+        ((True, False, False), False),
+        ((True, False, True), False),
+        ((False, True, True), False),
+        ((False, False, True), False),
+    ],
+)
+@pytest.mark.parametrize(
+    ("types", "is_signature"),
+    [
+        (("address", "address", "uint256"), True),
+        (("address", "uint256", "address"), False),
+        (("uint256", "address", "address"), False),
+        (("address", "address", "uint128"), False),
+        (("address", "address", "bytes32"), False),
+    ],
+)
+def test_the_transfer_of_a_token_has_three_forms(
+    indexed: tuple[bool, ...], is_token_transfer: bool, types: tuple[str, ...], is_signature: bool
+) -> None:
+    inputs = [
+        f"{type_} indexed {name}" if is_indexed else f"{type_} {name}"
+        for type_, is_indexed, name in zip(types, indexed, ("from", "to", "value"), strict=True)
+    ]
+    topics = [topic_of(f"Transfer({','.join(types)})"), *[word("uint256", 1)] * sum(indexed)]
+    vocabulary = Vocabulary(events_of([event("Transfer", *inputs)]))
+    assert vocabulary.is_token_transfer(topics) is (is_signature and is_token_transfer)
+    assert not vocabulary.is_token_transfer([*topics, word("uint256", 1)])
+    assert not vocabulary.is_token_transfer([])
+
+
 def test_where_the_number_of_topics_does_not_tell_the_first_event_that_fits_counts() -> None:
     first = event("Sent", "address indexed to", "uint8 amount")
     second = event("Sent", "address to", "uint8 indexed amount")

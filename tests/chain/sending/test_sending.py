@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from backend.kernel.errors import ScriptFailed, ServiceUnavailable, UnderMaintenance
+from backend.kernel.errors import Held, ScriptFailed, ServiceUnavailable, UnderMaintenance
 from backend.settings.areas.chain import Hidden
 from chain.core.names import address_of
 from chain.models import Sending, SigningAccount, Transaction
-from objects.database import maintenance
+from objects.database import hold, maintenance
 from tests.chain.sending.desk import ETHER, Desk, with_settings
 from tests.chain.sending.web3signer import signing_service
 from tests.evm.faults import altered, fails, gives
 from tests.evm.proxy import proxied
+from tests.held_instance import begin_hold
 from tests.threads import at_once
 
 pytestmark = pytest.mark.django_db
@@ -164,3 +165,22 @@ def test_the_key_is_nowhere_but_in_the_settings(desk: Desk) -> None:
     desk.pay()
     for row in [*Sending.objects.values_list(), *SigningAccount.objects.values_list()]:
         assert desk.key not in repr(row)
+
+
+@committed
+def test_a_held_instance_signs_and_sends_nothing(desk: Desk) -> None:
+    """The account may be that of the instance that was backed up, which sends as well."""
+    with proxied(desk.node) as proxy:
+        desk.behind(proxy.url)
+        proxy.on("eth_sendRawTransaction", fails(-32000, "busy"))
+        desk.pay(5)
+        begin_hold()
+        with pytest.raises(Held, match="script/manage resume"):
+            desk.pay(5)
+        before = proxy.requests
+        desk.look_after(60)
+        assert (len(desk.rows), proxy.requests) == (1, before)
+        proxy.be_good()
+        hold.release()
+        desk.look_after(60)
+        assert desk.states == ["sent"]

@@ -4,6 +4,7 @@ Redis list, which ``say`` of ``processes`` puts there."""
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import time
 
@@ -60,6 +61,14 @@ def cloud_spins_too_long(request: JobRequest) -> None:
 @job(time_limit=1)
 def cloud_sleeps(request: JobRequest) -> None:
     time.sleep(_LONGEST * 2)
+
+
+@job(time_limit=1)
+def cloud_has_children(request: JobRequest, file: str) -> None:
+    """One waits for the other, and neither ends when it is asked to."""
+    script = f"trap '' TERM; echo $$ > {file}.new; mv {file}.new {file}; sleep {_LONGEST} & wait"
+    subprocess.run(["sh", "-c", script], check=False)
+    subprocess.run(["sleep", str(_LONGEST)], check=False)
 
 
 @job()

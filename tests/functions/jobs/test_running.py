@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from backend.kernel.principal import MASTER
@@ -86,6 +87,18 @@ def test_one_that_can_not_be_stopped_is_ended_with_its_process() -> None:
     run = ended(begin("cloud_sleeps"))
     assert run["error"] == "The job cloud_sleeps took longer than 1 seconds."
     assert ended(begin("cloud_adds_up"))["status"] == "succeeded"
+
+
+@pytest.mark.slow
+def test_child_processes_end_with_the_time_limit(tmp_path: Path) -> None:
+    file = tmp_path / "pid"
+    run_id = begin("cloud_has_children", file=str(file))
+    until(file.exists)
+    child = psutil.Process(int(file.read_text()))
+    family = [child, *child.children()]
+    run = ended(run_id)
+    assert run["error"] == "The job cloud_has_children took longer than 1 seconds."
+    assert psutil.wait_procs(family, 10)[1] == []
 
 
 def test_signs_of_life_come_also_while_a_job_computes(tmp_path: Path) -> None:

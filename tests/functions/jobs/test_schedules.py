@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from django_celery_beat.models import PeriodicTask, PeriodicTasks
+import time_machine
+from django_celery_beat.models import ClockedSchedule, PeriodicTask, PeriodicTasks
 
+from backend.celery import app
+from backend.kernel.principal import MASTER
+from backend.tasks.scheduler import Scheduler
 from functions import JobRequest, job
 from functions.jobs import schedule_rows
+from functions.jobs.models import JobStatus
+from functions.jobs.start import start
+from functions.jobs.tasks import tend_jobs
 from functions.runtime.registry import registry
 from functions.runtime.timetables import Cron, Every, Once, parse
+from objects.database import hold
+from tests.held_instance import begin_hold
 from tests.rest import Api
 
+NOW = datetime(2026, 11, 23, 12, 0, tzinfo=UTC)
 DAILY = {
     "params": "{}",
     "daysOfWeek": [1, 1, 1, 1, 1, 1, 1],
@@ -224,6 +235,9 @@ class TestOverRest:
             ({"params": '{"days": "x"}'}, 141, "days"),
             ({"params": "{"}, 107, "params"),
             ({"params": "[]"}, 111, "params"),
+            ({"params": "[" * 10_000}, 107, "params"),
+            ({"params": '{"a":' * 10_000}, 107, "params"),
+            ({"params": '{"days":' + "[" * 500 + "]" * 500 + "}"}, 107, "params"),
             ({"repeatMinutes": "x"}, 111, "repeatMinutes"),
             ({"repeatMinutes": -1}, 111, "repeatMinutes"),
             ({"repeatMinutes": True}, 111, "repeatMinutes"),
@@ -296,3 +310,62 @@ class TestOverRest:
         )
         reply = master.post("/cloud_code/jobs", {"job_schedule": DAILY})
         assert (reply.error, reply.json["error"]) == ((400, 119), "closed")
+
+
+class _Schedule(Scheduler):
+    """The schedule of beat with the names of what it sends."""
+
+    def __init__(self) -> None:
+        self.sent: list[str] = []
+        super().__init__(app=app)
+
+    def apply_entry(self, entry: Any, producer: Any = None) -> None:
+        self.sent.append(entry.name)
+
+    @property
+    def producer(self) -> None:
+        return None
+
+    def tick_all(self) -> set[str]:
+        """Return the names of all that is due now."""
+        self.sent.clear()
+        while self.tick() == 0:
+            pass
+        return {*self.sent}
+
+
+@pytest.mark.django_db(transaction=True)
+class TestWhileHeld:
+    """A restored instance starts nothing but the service's own upkeep."""
+
+    def test_schedules_wait_until_the_instance_is_resumed(self) -> None:
+        declared(1)
+        at = ClockedSchedule.objects.create(clocked_time=NOW - timedelta(hours=1))
+        once = PeriodicTask.objects.create(
+            name="staff's own", task="any.task", clocked=at, one_off=True
+        )
+        PeriodicTask.objects.exclude(pk=once.pk).update(last_run_at=NOW - timedelta(days=1))
+        with time_machine.travel(NOW, tick=False) as clock:
+            begin_hold()
+            schedule = _Schedule()
+            schedule.tick_all()
+            clock.shift(20)
+            due = schedule.tick_all()
+            assert "send-due-pushes" in due
+            assert due.isdisjoint({"job nightly", "staff's own"})
+            clock.shift(2)
+            hold.release()
+            assert schedule.tick_all() >= {"job nightly", "staff's own"}
+            schedule.close()
+
+    def test_runs_that_were_queued_stay_as_they_are(
+        self, report: None, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        status_id = start("report", {}, source="api", principal=MASTER)
+        JobStatus.objects.filter(pk=status_id).update(created_at=NOW, published_at=NOW)
+        begin_hold()
+        tend_jobs()
+        assert JobStatus.objects.get(pk=status_id).published_at == NOW
+        hold.release()
+        tend_jobs()
+        assert JobStatus.objects.get(pk=status_id).published_at != NOW

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
+from objects.files import service
 from objects.files.delivery import content_headers
 from objects.files.models import StoredFile
 from tests.objects.files.test_file_settings import read
@@ -129,10 +131,17 @@ def test_names_with_blanks_and_signs_work(bucket):
 
 def test_a_bucket_that_isnt_there_is_an_error_without_its_name(bucket, settings):
     options = {**settings.STORAGES["files"]["OPTIONS"], "bucket_name": "elsewhere"}
-    chosen = {**settings.STORAGES["files"], "OPTIONS": options}
-    settings.STORAGES = {**settings.STORAGES, "files": chosen}
+    sound = settings.STORAGES
+    chosen = {**sound["files"], "OPTIONS": options}
+    settings.STORAGES = {**sound, "files": chosen}
     answer = upload("a.txt", b"text")
     assert answer.error == (400, 130)
     assert b"elsewhere" not in answer.body
+    # As after every failure of storage, the row stays until the file is certainly gone.
+    file = StoredFile.objects.get()
+    assert send("GET", file_path(file.pk)).status == 404
+    settings.STORAGES = sound
+    StoredFile.objects.update(created_at=file.created_at - timedelta(days=1))
+    assert service.remove_unfinished() == 1
     assert not StoredFile.objects.exists()
     assert stored_names() == set()

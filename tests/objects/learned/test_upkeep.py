@@ -389,3 +389,25 @@ def test_an_index_that_makes_other_queries_slower_is_dropped(table):
     schedule.run()
     assert auto_indexes() == {}
     assert "other queries" in rows()[BY_RANK].reason
+
+
+def test_what_is_not_built_again_for_a_while_is_not_forgotten_for_others(table) -> None:
+    """Otherwise a client's queries of many shapes have the same indexes built again and again."""
+    ask_for_rank()
+    for number in range(2 * evidence.MAX_FAILED):
+        LearnedIndex.objects.create(
+            class_id=table.class_id,
+            name=f"failed_{number}",
+            fields=[["level", 1]],
+            state=LearnedIndex.FAILED,
+            shape="",
+            started_at=datetime.now(UTC) - timedelta(hours=number),
+            retry_at=datetime.now(UTC) + timedelta(days=1 if number % 2 else -1),
+        )
+    schedule.tidy()
+    failed = evidence.learned(table.class_id)
+    assert sum(not index.may_retry for index in failed) == evidence.MAX_FAILED
+    assert not schedule.build_next()
+    LearnedIndex.objects.filter(name="failed_1").update(retry_at=datetime.now(UTC))
+    assert schedule.build_next()
+    assert rows()[BY_RANK].state == "valid"

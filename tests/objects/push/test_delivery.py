@@ -12,11 +12,13 @@ from django.test import override_settings
 from django.utils import timezone
 
 from objects import doctor
+from objects.database import hold
 from objects.definitions.models import Maintenance
 from objects.push import delivery, expansion, statuses
 from objects.push.adapters import setup
 from objects.push.adapters.base import SENT, Message, Outcome, failed, gone, later
 from objects.push.models import Push
+from tests.held_instance import begin_hold
 from tests.objects.push.pushing import api, install, pass_time, push, status, targets, work
 from tests.objects.push.recorder import Recorder, WorkerKilled, adapters
 from tests.other_process import database_url
@@ -378,3 +380,13 @@ def test_a_repeated_request_sends_once() -> None:
     assert first.status == again.status == 200
     assert again.headers["X-Svc-Push-Status-Id"] == first.headers["X-Svc-Push-Status-Id"]
     assert Push.objects.count() == 1
+
+
+def test_a_held_instance_sends_its_pushes_when_it_is_resumed(recorder: Recorder) -> None:
+    install(2)
+    push_id = push()
+    begin_hold()
+    work(push_id)
+    assert (recorder.messages, {target.attempts for target in targets(push_id)}) == ([], {0})
+    hold.release()
+    assert work(push_id)["numSent"] == len(recorder.messages) == 2

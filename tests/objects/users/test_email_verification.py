@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from celery.exceptions import Retry
 
+from objects.database import hold
 from objects.users.email import tokens
+from objects.users.email.tasks import mail_link
 from objects.users.models import MailToken
+from tests.held_instance import begin_hold
 from tests.mailbox import Postbox
 from tests.people import PASSWORD, log_in, sign_up
 from tests.rest import CLIENT, Api, Reply
@@ -213,3 +217,14 @@ def test_a_reset_is_a_way_in_for_whoever_lost_the_first_letter(client, postbox, 
     form = {"token": postbox.last_token(), "new_password": "another good one"}
     assert client.post("/apps/test-app/request_password_reset", form).status == 200
     assert log_in("ann", "another good one").status == 200
+
+
+def test_a_held_instance_sends_no_mail_until_it_is_resumed(ann, postbox):
+    postbox.letters.clear()
+    begin_hold()
+    with pytest.raises(Retry):
+        mail_link.apply(args=("verify",), kwargs={"user_id": ann.user_id}, throw=True)
+    assert postbox.letters == []
+    hold.release()
+    mail_link.apply(args=("verify",), kwargs={"user_id": ann.user_id}, throw=True)
+    assert len(postbox.letters) == 1

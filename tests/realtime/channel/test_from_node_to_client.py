@@ -5,14 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from eth_utils import to_checksum_address
 
 from chain.indexing.head import indexer
 from chain.models import Blockchain, OutboxEntry
 from tests.chain.indexed_network import Network, listen, network
+from tests.evm.artefacts import Contract, topic
 from tests.evm.node import Node, running_node
 from tests.realtime.channel.channel import ProcessHarness
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+LOGGER = "0x" + "".join(
+    (
+        *("601c80", "6009", "5f39", "5ff3"),  # creation: return what follows
+        *("36", "6005", "11", "601a", "57"),  # to the end if there is no more than a selector
+        *("365f5f37", "604051", "602051", "5f51", "60603603", "6060", "a3"),
+        *("5b", "00"),
+    )
+)
+"""Bytecode of a contract that logs its call: three topics, then data."""
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +60,35 @@ def test_a_transfer_on_a_chain_becomes_a_message(world: Network, harness: Proces
     assert first["data"]["to"].lower() == "0x" + logs[0]["topics"][2][-40:]
     assert first["data"]["to"] != first["data"]["to"].lower()
     client.expect_nothing()
+
+
+@pytest.mark.parametrize("names", [("from", "to", "value"), ("from", "value", "to")])
+def test_a_transfer_that_no_token_logs_is_sent_on_request_alone(
+    world: Network, harness: ProcessHarness, names: tuple[str, ...]
+) -> None:
+    types = ("address", "uint256", "address")
+    inputs = [
+        {"name": name, "type": type_, "indexed": type_ == "address"}
+        for name, type_ in zip(names, types, strict=True)
+    ]
+    world.node.automine(True)
+    abi = [{"type": "event", "name": "Transfer", "inputs": inputs}]
+    logger = Contract(world.node, world.node.deploy(LOGGER), abi)
+    world.node.automine(False)
+    listen(world, logger, name="Logger")
+    world.follow()
+    plain, every_kind = harness.connect(), harness.connect("event=*")
+    sender = world.node.accounts[0]
+    words = [topic(abi, "Transfer")[2:], *["00" * 12 + sender[2:]] * 2, f"{5:064x}"]
+    world.node.send({"from": sender, "to": logger.address, "data": "0x" + "".join(words)})
+    world.node.mine()
+    world.follow()
+    ann = to_checksum_address(sender)
+    assert every_kind.next() == {
+        "event": "Transfer",
+        "data": dict(zip(names, (ann, "5", ann), strict=True)),
+    }
+    plain.expect_nothing()
 
 
 def test_an_event_restored_by_a_reorganisation_is_sent_once(

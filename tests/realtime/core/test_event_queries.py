@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -123,11 +124,27 @@ def test_an_undecoded_event_matches_no_filter() -> None:
     assert not parse({"event": ["*"]}).filter.matches(unknown)
 
 
-def test_a_transfer_without_a_token_matches_only_every_kind() -> None:
-    other = event(args={"node": "0x00", "owner": ANN})
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"args": {"node": "0x00", "owner": ANN}},
+        {"args": {"from": ANN, "to": "5", "value": ANN}},
+        {"args": {"from": ANN, "to": ANN, "value": ["5"]}},
+        {"args": {"from": ANN, "to": ANN, "value": "5"}, "tokenTransfer": False},
+        {"args": {"from": ANN, "to": "5", "tokenId": ANN}, "tokenTransfer": False},
+    ],
+)
+def test_a_transfer_without_a_token_matches_only_every_kind(changed: dict[str, Any]) -> None:
+    other = event(**changed)
     assert not parse({}).filter.matches(other)
     assert not parse({"event": ["Transfer"]}).filter.matches(other)
     assert parse({"event": ["*"]}).filter.matches(other)
+    assert other.data == changed["args"]
+
+
+def test_the_transfer_of_a_token_matches() -> None:
+    for token_transfer in (True, None):
+        assert parse({}).filter.matches(event(tokenTransfer=token_transfer))
 
 
 @pytest.mark.parametrize("value", ["latest", "safe", "final"])
