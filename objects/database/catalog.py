@@ -158,6 +158,12 @@ def partitions_with_comment(parent: str, comment: str) -> list[str]:
     return fetch_values(str, _PARTITIONS_WITH_COMMENT, params, prepare=False)
 
 
+def missing_tables(relations: Collection[str]) -> list[str]:
+    """Return those of the tables that the database doesn't have. Names are quoted."""
+    statement = "SELECT n FROM unnest(%(names)s::text[]) AS n WHERE to_regclass(n) IS NULL"
+    return fetch_values(str, statement, {"names": list(relations)}, prepare=False)
+
+
 def table_size(relation: str) -> TableSize:
     """Return the size of a table by PostgreSQL's statistics; zeros without it."""
     params = {"relation": relation}

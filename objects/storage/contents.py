@@ -20,7 +20,7 @@ from objects.database.statements import fetch, fetch_value
 from objects.definitions.models import RelationMember
 from objects.sql.tables import ClassTable
 
-_FEW: Final = 20_000
+_FEW: Final = 5_000
 """Objects of a class that is changed without batches: at once or not at all."""
 _BATCH: Final = 1_000
 
