@@ -26,10 +26,10 @@ from objects.push.adapters import setup
 from objects.push.models import Push, PushTarget
 from objects.reencryption import unreadable
 from objects.service import classes
+from objects.sql.tables import ClassTable
 from objects.users.models import MailToken
 from objects.users.passkeys import relying_party
 from objects.users.passkeys.models import Passkey, PasskeyChallenge
-from objects.sql.tables import ClassTable
 from objects.users.sessions import tokens
 
 _NEEDS = (DATABASE, "migrations")
@@ -59,7 +59,8 @@ def declared_indexes() -> Iterator[Finding]:
     others = [name for name, is_unique in missing if not is_unique]
     if unique:
         yield fail(
-            f"{len(unique)} unique indexes are missing, first {unique[0]}: duplicates are accepted.",
+            f"{len(unique)} unique indexes are missing, first {unique[0]}: duplicates are "
+            "accepted.",
             "script/manage build_indexes, after removing duplicates that are stored by now",
         )
     if others:

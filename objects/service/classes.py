@@ -84,17 +84,34 @@ def change(principal: Principal, class_name: ClassName, body: Json) -> Wire:
     """
     check_may_manage(principal, "update")
     maintenance.check()
-    current = _existing(registry.current(class_name), class_name)
-    planned = _changed(current, body)
-    with class_locks.building(current) if planned.added_indexes else nullcontext():
-        return _change(current, planned, body)
+    while True:
+        current = _existing(registry.current(class_name), class_name)
+        planned = _changed(current, body)
+        try:
+            with class_locks.building(current) if planned.added_indexes else nullcontext():
+                return _change(current, planned, body)
+        except _OtherIndexes:
+            continue
+
+
+class _OtherIndexes(Exception):
+    """A class has other indexes by now than those for which a change was planned."""
 
 
 def _change(current: ClassTable, planned: SchemaChange, body: Json) -> Wire:
     class_name = current.class_name
     if planned.removed_fields:
         contents.remove_fields_of_many(current, planned.removed_fields)
-    table, changed = class_locks.alter(class_name, partial(_store, class_name, body))
+
+    def store(locked: ClassTable | None) -> tuple[ClassTable, SchemaChange]:
+        table = _existing(locked, class_name)
+        changed = _changed(table, body)
+        is_building = bool(planned.added_indexes)
+        if table.class_id != current.class_id or (changed.added_indexes and not is_building):
+            raise _OtherIndexes
+        return _store(table, changed), changed
+
+    table, changed = class_locks.alter(class_name, store)
     failures: list[ServiceError] = []
     for index in changed.added_indexes:
         try:
@@ -112,12 +129,8 @@ def _change(current: ClassTable, planned: SchemaChange, body: Json) -> Wire:
     return wire
 
 
-def _store(
-    class_name: ClassName, body: Json, current: ClassTable | None
-) -> tuple[ClassTable, SchemaChange]:
+def _store(table: ClassTable, changed: SchemaChange) -> ClassTable:
     """Store the change of a locked class, all but the indexes to build."""
-    table = _existing(current, class_name)
-    changed = _changed(table, body)
     superfluous: list[str] = []
     if changed.removed_fields:
         # Writers wait for the lock before they look at the class's version, so they find the new
@@ -125,7 +138,7 @@ def _store(
         class_locks.lock_table(table, "SHARE ROW EXCLUSIVE")
         contents.remove_fields(table, changed.removed_fields)
         superfluous = drops.release_fields(table, changed.removed_fields)
-        table = _existing(registry.lock(class_name), class_name)
+        table = _existing(registry.lock(table.class_name), table.class_name)
     if superfluous or changed.dropped_indexes:
         class_locks.lock_table(table, "ACCESS EXCLUSIVE")
     table = registry.save(table, changed.without_added_indexes)
@@ -133,7 +146,7 @@ def _store(
         indexes.drop(table, [*superfluous, *indexes.undeclared(table)])
     if changed.dropped_indexes or changed.added_indexes:
         evidence.forget_recent(table.class_id)
-    return table, changed
+    return table
 
 
 def _add_index(table: ClassTable, index: IndexDeclaration) -> ClassTable:

@@ -121,13 +121,14 @@ def test_what_an_old_reader_has_seen_stays_until_it_ends(caller):
 
 def test_a_change_that_can_not_get_its_locks_is_refused_and_names_who_has_them(caller):
     relation = registry.find("Game").relation
-    with old_transaction(read(relation)) as beside, pytest.raises(ClassInUse) as refused:
+
+    def lock_out_readers(table):
+        class_locks.lock_table(table, "ACCESS EXCLUSIVE")
+
+    with old_transaction(read(relation)) as beside:
         pid = beside.info.backend_pid
-        class_locks.alter(
-            registry.find("Game").class_name,
-            lambda table: class_locks.lock_table(table, "ACCESS EXCLUSIVE"),
-            patience=0,
-        )
+        with pytest.raises(ClassInUse) as refused:
+            class_locks.alter("Game", lock_out_readers, patience=0)
     assert f"The class Game is in use by pid {pid} (" in refused.value.message
     assert refused.value.status == 503
     assert refused.value.headers == {"Retry-After": "1"}
