@@ -7,7 +7,7 @@ batches, so that the class is locked only for what is left then.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from django.db import connection
 from psycopg.errors import UndefinedTable
@@ -15,7 +15,6 @@ from psycopg.errors import UndefinedTable
 from objects.core.names import FieldName
 from objects.database import catalog, maintenance
 from objects.database.orm import orm_queries
-from objects.database.parameters import Parameters
 from objects.database.statements import fetch, fetch_value
 from objects.definitions.models import RelationMember
 from objects.sql.tables import ClassTable
@@ -72,7 +71,7 @@ def remove_many_objects(table: ClassTable) -> None:
     _in_batches(table, _REMOVE_OBJECTS, "true", {})
 
 
-def _in_batches(table: ClassTable, change: str, condition: str, params: Parameters) -> None:
+def _in_batches(table: ClassTable, change: str, condition: str, params: dict[str, Any]) -> None:
     """Change the objects that fulfil a condition, about ``_BATCH`` in a transaction."""
     if connection.in_atomic_block or catalog.table_size(table.storage).rows < _FEW:
         return

@@ -6,6 +6,9 @@ is there. No request fails for another's sake.
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from random import Random
@@ -18,15 +21,14 @@ from backend.kernel.connections import postgres
 from objects.core.names import CREATED_AT, OBJECT_ID, UPDATED_AT
 from objects.definitions import class_rows, indexes, registry
 from objects.learned import schedule
+from tests.objects.definitions.random_changes import FIELDS, VALUES, change
+from tests.other_process import ROOT, database_url
+from tests.polling import until
 from tests.random_seeds import DRAWN, seed_of
 from tests.rest import MASTER, Api, Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-DELETE = {"__op": "Delete"}
-FIELDS = ("a", "b", "c")
-KINDS = ("Number", "String", "Boolean")
-NAMES = ("by_x", "by_y")
 CHANGES = 12  # of each operator
 
 
@@ -59,31 +61,8 @@ class World:
 
 def operate(world: World, random: Random) -> None:
     """Change the class."""
-    master = Api(MASTER)
     for _ in range(CHANGES):
-        field, name = random.choice(FIELDS), random.choice(NAMES)
-        kind = {"type": random.choice(KINDS)}
-        changes: list[tuple[int, Callable[[], Reply]]] = [
-            (4, lambda f=field, k=kind: put(master, fields={f: k})),
-            (3, lambda f=field, k=kind: put(master, fields={f: {**k, "unique": True}})),
-            (3, lambda f=field: put(master, fields={f: DELETE})),
-            (3, lambda f=field, n=name: put(master, indexes={n: {f: 1}})),
-            (3, lambda f=field, n=name: put(master, indexes={n: unique(f)})),
-            (4, lambda n=name: put(master, indexes={n: DELETE})),
-            (1, lambda: master.delete("/purge/Game")),
-            (1, lambda: master.delete("/schemas/Game")),
-            (2, lambda: master.post("/schemas/Game", {"fields": {"a": {"type": "Number"}}})),
-        ]
-        (act,) = random.choices([act for _, act in changes], [weight for weight, _ in changes])
-        world.check("operator", act())
-
-
-def put(master: Api, **body: Any) -> Reply:
-    return master.put("/schemas/Game", body)
-
-
-def unique(field: str) -> dict[str, Any]:
-    return {"fields": {field: 1}, "unique": True}
+        world.check("change", change(Api(MASTER), random))
 
 
 def write(world: World, random: Random) -> None:
@@ -148,28 +127,63 @@ def test_what_a_class_declares_is_there_and_enforced(transactional_db, case):
         thread.join(60)
     assert world.faults == []
     schedule.tidy()
-    assert class_rows.removed_partitions() == []
+    assert is_tidy()
+    assert_declared_is_enforced_and_shown()
+
+
+@pytest.mark.slow
+@pytest.mark.process
+def test_a_process_that_is_killed_leaves_nothing_that_the_upkeep_does_not_put_in_order(
+    transactional_db,
+):
+    random = Random(seed_of(DRAWN))
+    Api(MASTER).make("Game", a=1)
+    code = (
+        "import django; django.setup()\n"
+        "from tests.objects.definitions.random_changes import run\n"
+        f"run({random.randrange(10**6)})"
+    )
+    settings = {"DJANGO_SETTINGS_MODULE": "tests.settings", "ALLOWED_HOSTS": "testserver"}
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env={**os.environ, "DATABASE_URL": database_url(), **settings},
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    with process.stdout:
+        statuses = [process.stdout.readline() for _ in range(random.randrange(15, 40))]
+        process.kill()
+    process.wait()
+    assert b"200\n" in statuses
+    until(lambda: schedule.tidy() or is_tidy(), 30)
+    assert_declared_is_enforced_and_shown()
+
+
+def is_tidy() -> bool:
+    """Whether the database has all that the class declares, and nothing else."""
     table = registry.current("Game")
-    if table is not None:
-        assert_declared_is_enforced_and_shown(table)
+    return class_rows.removed_partitions() == [] and (
+        table is None or indexes.missing(table) == indexes.undeclared(table) == []
+    )
 
 
-def assert_declared_is_enforced_and_shown(table: Any) -> None:
+def assert_declared_is_enforced_and_shown() -> None:
     master = Api(MASTER)
-    assert indexes.missing(table) == []
-    assert indexes.undeclared(table) == []
+    table = registry.current("Game")
+    if table is None:
+        return
     shown = master.get("/schemas/Game").json
     assert shown.get("indexes", {}) == {
         name: index.to_wire() for name, index in table.schema.indexes.items()
     }
     stored = {name for row in master.results("Game", limit=1000) for name in row}
     assert stored <= {*table.schema.fields, OBJECT_ID, CREATED_AT, UPDATED_AT}
-    values = {"Number": 1_000, "String": "a new text", "Boolean": False}
     declared = table.schema.index_declarations.values()
     for field, wire in shown["fields"].items():
         if field not in FIELDS:
             continue
         is_unique = any(index.unique and index.fields[0][0] == field for index in declared)
         for _ in range(2):
-            reply = master.post("/classes/Game", {field: values[wire["type"]]})
+            reply = master.post("/classes/Game", {field: VALUES[wire["type"]]})
         assert (reply.status == 400) == is_unique, (field, reply.json)
