@@ -1,13 +1,14 @@
 """Locks for changes of a class: of its definition, of its indexes, of its table.
 
-A request for a lock that readers or writers of a table are in the way of makes everybody wait who
-comes after it. So such a lock is requested for a moment only, in a transaction that ends if it
-isn't granted, and again after a pause in which the others go on. One long transaction on a table
-(a backup, an aggregation, a writer that takes its time) then delays the change and nothing else.
+A request for a lock of a table waits for the readers or writers that are in the way, and all later
+requests wait behind it. So it is made for a moment only, in a transaction that ends without the
+lock, and again after a pause in which the others go on. A long transaction on a table (a backup, an
+aggregation, a slow writer) then delays the change and nothing else.
 
-The indexes of a class have a lock too, an advisory one: sessions that build or drop indexes of one
-table at the same time would wait for each other in a circle. Whoever waits for it does so without a
-statement, because ``CREATE INDEX CONCURRENTLY`` waits for the snapshots of all statements.
+The indexes of a class have an advisory lock: sessions that build or drop indexes of one table at
+the same time would wait for each other in a circle. It is polled, because ``CREATE INDEX
+CONCURRENTLY`` waits for the snapshots of all statements, and a statement that waits for the lock
+would have one.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from math import inf
 from random import uniform
 from typing import Final, Literal, TypeAlias, TypeVar
 
@@ -36,7 +38,7 @@ from objects.sql.tables import ClassTable
 TableMode: TypeAlias = Literal["SHARE ROW EXCLUSIVE", "ACCESS EXCLUSIVE"]
 """Keep writers out, or everybody."""
 
-PATIENCE: Final = 10.0
+_PATIENCE: Final = 10.0
 """Seconds for which a request tries to lock a class. A thread of the web server waits so long."""
 _BUILD_PATIENCE: Final = 60.0  # seconds; indexes of one class are built one after another
 _MOMENT: Final = 100  # milliseconds
@@ -63,13 +65,14 @@ def alter(
     class_name: ClassName,
     action: Callable[[ClassTable | None], _T],
     *,
-    patience: float = PATIENCE,
+    patience: float | None = None,
 ) -> _T:
     """Run an action in a transaction that may write and has locked the class; return its result.
 
     The action gets the class as it is now, None if there is none. It locks the table with
     ``lock_table``; what it can't lock at once makes it begin again, in another transaction, for
-    ``patience`` seconds. Inside of a transaction it runs once.
+    ``patience`` seconds: as long as requests may wait, in commands without limit. Inside of a
+    transaction it runs once.
 
     Raises ``ClassInUse`` when patience has ended: nothing has changed then. Raises
     ``UnderMaintenance``.
@@ -86,7 +89,7 @@ def alter(
     return in_moments(attempt, patience=patience)
 
 
-def in_moments(action: Callable[[], _T], *, patience: float = PATIENCE) -> _T:
+def in_moments(action: Callable[[], _T], *, patience: float | None = None) -> _T:
     """Run an action in a transaction whose waits for locks are short; repeat it until it has them.
 
     For statements that lock tables. Inside of a transaction it runs once, with the limits of that.
@@ -95,7 +98,7 @@ def in_moments(action: Callable[[], _T], *, patience: float = PATIENCE) -> _T:
     if connection.in_atomic_block:
         with transaction.atomic():
             return action()
-    end = time.monotonic() + patience
+    end = time.monotonic() + (_patience(_PATIENCE) if patience is None else patience)
     moment = _MOMENT
     is_waiting = False
     try:
@@ -119,6 +122,10 @@ def in_moments(action: Callable[[], _T], *, patience: float = PATIENCE) -> _T:
     finally:
         if is_waiting:
             _waiting_places().release()
+
+
+def _patience(of_requests: float) -> float:
+    return inf if settings.PROCESS == "manage" else of_requests
 
 
 @cache
@@ -189,7 +196,7 @@ def building(table: ClassTable) -> Iterator[None]:
 def _wait_for(lock: AdvisoryLock, table: ClassTable) -> None:
     if locks.try_lock(lock):
         return
-    end = time.monotonic() + _BUILD_PATIENCE
+    end = time.monotonic() + _patience(_BUILD_PATIENCE)
     is_waiting = _waiting_places().acquire(blocking=False)
     try:
         while is_waiting and time.monotonic() < end:

@@ -58,7 +58,7 @@ def drop_indexes() -> None:
             log.debug("indexes are dropped later", table=table.class_name, reason=error.message)
 
 
-def drop_undeclared(class_name: ClassName, *, patience: float = class_locks.PATIENCE) -> list[str]:
+def drop_undeclared(class_name: ClassName, *, patience: float | None = None) -> list[str]:
     """Drop the indexes of a class that it doesn't declare; return their names.
 
     Raises ``ClassInUse``, also while one is being built, and ``UnderMaintenance``.

@@ -131,18 +131,19 @@ def _change(current: ClassTable, planned: SchemaChange, body: Json) -> Wire:
 
 def _store(table: ClassTable, changed: SchemaChange) -> ClassTable:
     """Store the change of a locked class, all but the indexes to build."""
-    superfluous: list[str] = []
-    if changed.removed_fields:
-        # Writers wait for the lock before they look at the class's version, so they find the new
-        # one.
-        class_locks.lock_table(table, "SHARE ROW EXCLUSIVE")
-        contents.remove_fields(table, changed.removed_fields)
-        superfluous = drops.release_fields(table, changed.removed_fields)
-        table = _existing(registry.lock(table.class_name), table.class_name)
+    removed = changed.removed_fields
+    superfluous = drops.release_fields(table, removed) if removed else []
     if superfluous or changed.dropped_indexes:
         class_locks.lock_table(table, "ACCESS EXCLUSIVE")
+    elif removed:
+        class_locks.lock_table(table, "SHARE ROW EXCLUSIVE")
+    if removed:
+        # Writers wait for the lock before they look at the class's version, so they find the new
+        # one.
+        contents.remove_fields(table, removed)
+        table = _existing(registry.lock(table.class_name), table.class_name)
     table = registry.save(table, changed.without_added_indexes)
-    if changed.removed_fields or changed.dropped_indexes:
+    if removed or changed.dropped_indexes:
         indexes.drop(table, [*superfluous, *indexes.undeclared(table)])
     if changed.dropped_indexes or changed.added_indexes:
         evidence.forget_recent(table.class_id)
@@ -324,7 +325,8 @@ def purge(principal: Principal, class_name: ClassName) -> None:
                 class_name, partial(_truncate, class_name), patience=_TRUNCATE_PATIENCE
             )
     if not is_truncated:
-        contents.remove_many_objects(current)
+        if rules_of(class_name) is None:  # they may refuse it
+            contents.remove_many_objects(current)
         class_locks.alter(class_name, partial(_remove_objects, class_name))
 
 

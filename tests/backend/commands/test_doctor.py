@@ -219,7 +219,7 @@ def test_a_unique_index_that_accepts_duplicates_is_missing(db):
     name = _declare_and_lose("one_name")
     table = registry.find("Game")
     with connection.cursor() as cursor:
-        cursor.execute(f"CREATE INDEX \"{name}\" ON {table.relation} (object_id)")
+        cursor.execute(f'CREATE INDEX "{name}" ON {table.relation} (object_id)')
     assert levels("indexes") == {"fail"}
 
 
