@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-import threading
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 
 import pytest
 from django.apps import apps
 from django.db import connection
 
-from backend.kernel.connections import postgres
 from objects.database import maintenance
 from objects.definitions import indexes, registry
-from tests.polling import until
+from tests.objects.definitions.old_transactions import meeting, wait_until_blocked_by
 from tests.rest import MASTER, Api
 
 TEXT, NUMBER = {"type": "String"}, {"type": "Number"}
@@ -221,31 +220,11 @@ class TestIndexesOutsideOfTransactions:
         unique = {"fields": {"score": 1}, "unique": True}
         make(self.master, fields={"score": NUMBER}, indexes={"by_score": unique})
         self.master.make("Game", score=1)
-        replies = []
-
-        def remove_the_field():
-            try:
-                replies.append(change(self.master, fields={"score": DELETE}))
-            finally:
-                connection.close()
-
-        removing = threading.Thread(target=remove_the_field)
-        with postgres.connect(60) as beside:
-            with beside.transaction():
-                table = registry.find("Game").relation
-                beside.execute(f"SELECT count(*) FROM {table}")
-                removing.start()
-                until(lambda: self.is_waiting_for(beside), 30)
-                yield replies
-            removing.join(60)
-
-    def is_waiting_for(self, beside):
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT FROM pg_locks WHERE NOT granted AND %s = ANY (pg_blocking_pids(pid))",
-                [beside.info.backend_pid],
-            )
-            return cursor.fetchone() is not None
+        read = f"SELECT count(*) FROM {registry.find('Game').relation}"
+        removal = partial(change, self.master, fields={"score": DELETE})
+        with meeting(removal, read) as (reader, replies):
+            wait_until_blocked_by(reader)
+            yield replies
 
     def test_a_text_and_a_geo_index_are_built(self):
         make(
