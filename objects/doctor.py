@@ -16,9 +16,9 @@ from objects.access.protection import hidden_fields
 from objects.changes import capture
 from objects.core.names import USER
 from objects.core.schema.inference import MAX_FIELDS
-from objects.database import hold, maintenance
+from objects.database import catalog, hold, maintenance
 from objects.database.orm import orm_queries
-from objects.definitions import indexes, registry
+from objects.definitions import class_locks, class_rows, indexes, registry
 from objects.files import quotas, storage
 from objects.files.models import StoredFile
 from objects.learned import evidence, overview
@@ -26,6 +26,7 @@ from objects.push.adapters import setup
 from objects.push.models import Push, PushTarget
 from objects.reencryption import unreadable
 from objects.service import public_access
+from objects.sql.tables import ClassTable
 from objects.users.models import MailToken
 from objects.users.passkeys import relying_party
 from objects.users.passkeys.models import Passkey, PasskeyChallenge
@@ -43,28 +44,58 @@ _NEARLY = 0.9
 
 @check("indexes", needs=_NEEDS, seconds=10)
 def declared_indexes() -> Iterator[Finding]:
-    """Whether every declared index is there, whole."""
+    """Whether the database has the tables and indexes that classes declare, and no others."""
     tables = [*registry.all_classes()]
+    lost = catalog.missing_tables([table.storage for table in tables])
+    if lost:
+        yield fail(f"{len(lost)} classes have no table, first {lost[0]}.", "Restore a backup.")
     missing = [
-        f"{table.class_name}.{index.name}" for table in tables for index in indexes.missing(table)
+        (f"{table.class_name}.{index.name}", index.unique)
+        for table in tables
+        if table.storage not in lost
+        for index in indexes.missing(table)
     ]
-    if missing:
+    unique = [name for name, is_unique in missing if is_unique]
+    others = [name for name, is_unique in missing if not is_unique]
+    if unique:
+        yield fail(
+            f"{len(unique)} unique indexes are missing, first {unique[0]}: duplicates are "
+            "accepted.",
+            "script/manage build_indexes, after removing duplicates that are stored by now",
+        )
+    if others:
         yield warn(
-            f"{len(missing)} declared indexes are missing, first {missing[0]}: what they are for "
-            "is slow, or not unique.",
+            f"{len(others)} declared indexes are missing, first {others[0]}: what they are for is "
+            "slow.",
             "script/manage build_indexes",
         )
     undeclared = [
-        f"{name} of {table.class_name}" for table in tables for name in indexes.undeclared(table)
+        f"{name} of {table.class_name}" for table in tables for name in _undeclared(table)
     ]
     if undeclared:
         yield warn(
             f"{len(undeclared)} indexes are in the database that no class declares, first "
             f"{undeclared[0]}: they take space, and unique ones refuse values.",
-            "script/manage build_indexes drops them",
+            "Workers of jobs drop them when no transaction uses their table; "
+            "script/manage build_indexes drops them now",
         )
-    if not missing and not undeclared:
+    removed = class_rows.removed_partitions()
+    if removed:
+        yield warn(
+            f"{len(removed)} tables of removed classes are still there, first {removed[0]}.",
+            "Workers of jobs drop them when no transaction uses them.",
+        )
+    if not lost and not missing and not undeclared and not removed:
         yield ok(f"all of {len(tables)} classes are there")
+
+
+def _undeclared(table: ClassTable) -> list[str]:
+    names = indexes.undeclared(table)
+    if not names:
+        return names
+    with class_locks.building_if_free(table.class_id) as is_free:
+        # An index is declared when it is built.
+        return indexes.undeclared(table) if is_free else []
 
 
 @check("push", needs=_NEEDS)

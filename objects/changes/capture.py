@@ -7,6 +7,7 @@ once.
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -17,7 +18,7 @@ from objects.core.names import ClassName
 from objects.database import catalog
 from objects.database.functions import DatabaseFunctions
 from objects.database.statements import fetch
-from objects.definitions import registry
+from objects.definitions import class_locks, registry
 from objects.definitions.models import GENERIC_TABLE
 from objects.sql.fragments import literal
 
@@ -48,33 +49,32 @@ def install(**_: Any) -> None:
     """Bring the functions up to date, and create the triggers that tables lack.
 
     After migrations, and whenever the service is prepared: a deployment may offer a model that has
-    its table already. Tables that aren't there yet are left out.
+    its table already. Tables that aren't there yet are left out. Other processes may be serving
+    requests: a table that one of their transactions writes to is waited for without stopping them.
     """
     if not catalog.has_table(CHANGES):
         return
     with transaction.atomic():
         if FUNCTIONS.install():
             log.info("functions of the database are installed", functions=list(FUNCTIONS.names))
-        if GENERIC_TABLE in catalog.partitions_without_trigger(GENERIC_TABLE, _OF_ROW):
-            # Every partition gets it, and every one that is attached later.
-            fetch(
-                f"CREATE OR REPLACE TRIGGER objects_change AFTER INSERT OR UPDATE OR DELETE"
-                f" ON {GENERIC_TABLE} FOR EACH ROW EXECUTE FUNCTION {_OF_ROW}()",
-                {},
-                prepare=False,
-            )
-        for missing in _missing_of_models():
-            fetch(
-                f"CREATE OR REPLACE TRIGGER objects_change_{missing.event}"
-                f" AFTER {missing.event} ON {missing.relation}"
-                f" REFERENCING {_ROWS[missing.event]} FOR EACH STATEMENT"
-                f" EXECUTE FUNCTION {_OF_STATEMENT}({missing.arguments})",
-                {},
-                prepare=False,
-            )
-            log.debug(
-                "changes are captured", class_name=missing.class_name, statement=missing.event
-            )
+    if GENERIC_TABLE in catalog.partitions_without_trigger(GENERIC_TABLE, _OF_ROW):
+        # Every partition gets it, and every one that is attached later.
+        _create_trigger(
+            f"CREATE OR REPLACE TRIGGER objects_change AFTER INSERT OR UPDATE OR DELETE"
+            f" ON {GENERIC_TABLE} FOR EACH ROW EXECUTE FUNCTION {_OF_ROW}()"
+        )
+    for missing in _missing_of_models():
+        _create_trigger(
+            f"CREATE OR REPLACE TRIGGER objects_change_{missing.event}"
+            f" AFTER {missing.event} ON {missing.relation}"
+            f" REFERENCING {_ROWS[missing.event]} FOR EACH STATEMENT"
+            f" EXECUTE FUNCTION {_OF_STATEMENT}({missing.arguments})"
+        )
+        log.debug("changes are captured", class_name=missing.class_name, statement=missing.event)
+
+
+def _create_trigger(statement: str) -> None:
+    class_locks.in_moments(partial(fetch, statement, {}, prepare=False))
 
 
 def not_captured() -> list[str]:

@@ -18,15 +18,25 @@ class IndexState(NamedTuple):
 
     name: str
     is_valid: bool
+    is_unique: bool
     size: int | None
     scans: int
 
 
-class PartitionIndex(NamedTuple):
-    """An index of a partition, and whether PostgreSQL can use it."""
+class ClassIndex(NamedTuple):
+    """The name of an index, and the id of the class that the name has in it."""
 
+    class_id: int
     name: str
-    is_valid: bool
+
+
+class TableLock(NamedTuple):
+    """A lock of a table that a session has, and for how many seconds its transaction runs."""
+
+    pid: int
+    process: str
+    seconds: float
+    is_vacuum: bool
 
 
 class TableTrigger(NamedTuple):
@@ -47,7 +57,7 @@ class TableSize(NamedTuple):
 # -- Indexes --------------------------------------------------------------------------------------
 
 _INDEX_STATES: Final = """
-SELECT n.name, i.indisvalid, pg_relation_size(i.indexrelid),
+SELECT n.name, i.indisvalid, i.indisunique, pg_relation_size(i.indexrelid),
        COALESCE(pg_stat_get_numscans(i.indexrelid), 0)
 FROM unnest(%(names)s::text[]) AS n (name)
 JOIN pg_index i ON i.indexrelid = to_regclass(quote_ident(n.name))
@@ -57,12 +67,11 @@ SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
 WHERE i.indrelid = to_regclass(%(relation)s) AND starts_with(c.relname, %(prefix)s)
 ORDER BY c.relname
 """
-_INDEXES_OF_PARTITIONS: Final = """
-SELECT c.relname, i.indisvalid
-FROM pg_inherits p JOIN pg_index i ON i.indrelid = p.inhrelid
-JOIN pg_class c ON c.oid = i.indexrelid
-WHERE p.inhparent = to_regclass(%(parent)s) AND c.relname ~ %(pattern)s
-ORDER BY c.relname
+_OF_CLASSES: Final = """
+SELECT substring(c.relname FROM %(pattern)s)::bigint AS class_id, c.relname
+FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+WHERE c.relname ~ %(pattern)s AND pg_table_is_visible(c.oid)
+ORDER BY class_id, c.relname
 """
 # Only what takes long is ended: other statements of the session go on.
 _CANCEL_BUILDS: Final = """
@@ -70,7 +79,7 @@ SELECT pg_cancel_backend(a.pid) FROM pg_locks l JOIN pg_stat_activity a ON a.pid
 WHERE l.locktype = 'advisory' AND l.granted AND l.mode = 'ExclusiveLock'
 AND (l.classid, l.objid, l.objsubid) = (%(class)s, %(object)s, 2)
 AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-AND a.state = 'active' AND a.query ~ '^(CREATE|DROP) INDEX CONCURRENTLY|^ANALYZE'
+AND a.state = 'active' AND a.query ~ '^(CREATE|DROP) INDEX CONCURRENTLY .*objects_auto_|^ANALYZE'
 """
 
 
@@ -88,14 +97,13 @@ def index_names(relation: str, prefix: str) -> list[str]:
     return fetch_values(str, _NAMES_OF_TABLE, params, prepare=False)
 
 
-def partition_indexes(parent: str, pattern: str) -> list[PartitionIndex]:
-    """Return the indexes of a table's partitions whose names match the pattern, by name."""
-    params = {"parent": parent, "pattern": pattern}
-    return fetch_rows(PartitionIndex, _INDEXES_OF_PARTITIONS, params, prepare=False)
+def indexes_of_classes(pattern: str) -> list[ClassIndex]:
+    """Return the indexes whose names match the pattern, in which a group is the class's id."""
+    return fetch_rows(ClassIndex, _OF_CLASSES, {"pattern": pattern}, prepare=False)
 
 
-def cancel_index_builds(lock: AdvisoryLock) -> None:
-    """Cancel the index build or drop of the session that holds the lock, if it is running one."""
+def cancel_learned_builds(lock: AdvisoryLock) -> None:
+    """Cancel the build of a learned index that the session that holds the lock is running."""
     class_key, object_key = lock.parameters
     fetch(_CANCEL_BUILDS, {"class": class_key, "object": object_key}, prepare=False)
 
@@ -116,6 +124,44 @@ _ROW_ESTIMATE: Final = """(
     END
     FROM pg_class WHERE oid = {relation}
 )"""
+
+
+# Autovacuum runs as no user. Locks of readers are in the way of the strongest lock alone.
+_LOCKS_OF_TABLE: Final = """
+SELECT l.pid, COALESCE(a.application_name, ''),
+       COALESCE(extract(epoch FROM clock_timestamp() - a.xact_start), 0),
+       l.mode = 'ShareUpdateExclusiveLock' AND a.usesysid IS NULL
+FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid
+WHERE l.locktype = 'relation' AND l.relation = to_regclass(%(relation)s) AND l.granted
+AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+AND l.pid <> pg_backend_pid()
+AND (%(with_readers)s OR l.mode NOT IN ('AccessShareLock', 'RowShareLock'))
+ORDER BY a.xact_start
+"""
+_PARTITIONS_WITH_COMMENT: Final = """
+SELECT inhrelid::regclass::text FROM pg_inherits
+WHERE inhparent = to_regclass(%(parent)s)
+AND obj_description(inhrelid, 'pg_class') = %(comment)s
+ORDER BY inhrelid
+"""
+
+
+def locks_of_table(relation: str, *, with_readers: bool) -> list[TableLock]:
+    """Return the locks that other sessions have of a table, of the oldest transaction first."""
+    params = {"relation": relation, "with_readers": with_readers}
+    return fetch_rows(TableLock, _LOCKS_OF_TABLE, params, prepare=False)
+
+
+def partitions_with_comment(parent: str, comment: str) -> list[str]:
+    """Return the quoted names of those partitions of a table that have this comment."""
+    params = {"parent": parent, "comment": comment}
+    return fetch_values(str, _PARTITIONS_WITH_COMMENT, params, prepare=False)
+
+
+def missing_tables(relations: Collection[str]) -> list[str]:
+    """Return those of the tables that the database doesn't have. Names are quoted."""
+    statement = "SELECT n FROM unnest(%(names)s::text[]) AS n WHERE to_regclass(n) IS NULL"
+    return fetch_values(str, statement, {"names": list(relations)}, prepare=False)
 
 
 def table_size(relation: str) -> TableSize:

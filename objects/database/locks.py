@@ -23,14 +23,14 @@ def lock_transaction(lock: AdvisoryLock) -> None:
     advisory_locks.lock_transaction(_run, lock)
 
 
-def try_lock_transaction_shared(lock: AdvisoryLock) -> bool:
-    """Take a shared lock until the transaction ends, if it is free; return whether it was."""
-    return advisory_locks.try_lock_transaction_shared(_run, lock)
+def try_lock_transaction(lock: AdvisoryLock) -> bool:
+    """Take a lock until the transaction ends, if no other session has it; whether it is taken."""
+    return advisory_locks.try_lock_transaction(_run, lock)
 
 
-def try_lock(lock: AdvisoryLock, *, shared: bool = False) -> bool:
+def try_lock(lock: AdvisoryLock) -> bool:
     """Take a lock of the session if it is free; return whether it was. ``unlock`` releases it."""
-    return advisory_locks.try_lock_session(_run, lock, shared=shared)
+    return advisory_locks.try_lock_session(_run, lock)
 
 
 @contextmanager

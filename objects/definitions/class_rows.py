@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final, NamedTuple
 
+from objects.database import catalog
 from objects.database.row_types import select_list
 from objects.database.statements import fetch, fetch_rows, fetch_value
 from objects.definitions.models import GENERIC_TABLE, VERSION_SEQUENCE
@@ -138,6 +139,21 @@ def create_partition(relation: str, class_id: int) -> None:
         fetch(statement, {}, prepare=False)
 
 
+_REMOVED: Final = "of a class that was removed"
+"""The comment of a table that is to be dropped."""
+
+
+def mark_removed(relation: str) -> None:
+    """Mark the locked table of a class that is deleted: ``drop_partition`` may drop it."""
+    # Dropping a partition locks the table of all classes, which others are reading.
+    fetch(f"COMMENT ON TABLE {relation} IS '{_REMOVED}'", {}, prepare=False)
+
+
+def removed_partitions() -> list[str]:
+    """Return the tables of deleted classes, as quoted names."""
+    return catalog.partitions_with_comment(GENERIC_TABLE, _REMOVED)
+
+
 def drop_partition(relation: str) -> None:
-    """Drop the table of a generic class, with its objects."""
-    fetch(f"DROP TABLE {relation}", {}, prepare=False)
+    """Drop the table of a deleted class, if it is there."""
+    fetch(f"DROP TABLE IF EXISTS {relation}", {}, prepare=False)

@@ -1,13 +1,18 @@
 """Declared indexes of classes: building and dropping them.
 
+An index is built first and declared afterwards, and dropped in the transaction that takes its
+declaration away, so that what a class declares is there, and nothing else is. A process that is
+killed while it builds leaves an index that no class declares; ``leftovers`` drops it.
+
 Outside a transaction an index is built CONCURRENTLY, so that the class stays writable meanwhile.
-Its name in the database follows from its declaration, so building one that is there already does
-nothing.
+Its name in the database follows from its declaration.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from hashlib import blake2s
+from typing import Final
 
 from django.db import connection
 from psycopg import sql
@@ -19,9 +24,13 @@ from objects.core.schema.definition import IndexDeclaration
 from objects.database import catalog
 from objects.database.statements import fetch
 from objects.database.time_limits import time_limits
+from objects.definitions import class_locks
 from objects.sql.fields import column_expression, index_column
 from objects.sql.full_text_search import document_expression
 from objects.sql.tables import ClassTable
+
+NAMES: Final = "^objects_declared_([0-9]+)_"
+"""What names of declared indexes in the database look like, with the id of the class."""
 
 
 def index_name(table: ClassTable, index: IndexDeclaration) -> str:
@@ -49,38 +58,38 @@ def is_ordered_by_index(table: ClassTable, path: tuple[str, ...]) -> bool:
 
 
 def build(table: ClassTable, index: IndexDeclaration) -> None:
-    """Build a declared index.
+    """Build an index that isn't there, or isn't whole, while the class is ``building``.
 
     Raises ``DuplicateValue`` if it is unique and the stored objects aren't,
-    ``InvalidSchemaOperation`` if a stored value is too long; nothing is left then.
+    ``InvalidSchemaOperation`` if a stored value is too long; call ``drop_undeclared`` then.
     """
-    name = sql.Identifier(index_name(table, index)).as_string(None)
-    in_transaction = connection.in_atomic_block
-    concurrently = "" if in_transaction else "CONCURRENTLY"
+    name = quoted(index_name(table, index))
+    concurrently = "" if connection.in_atomic_block else "CONCURRENTLY"
     unique = "UNIQUE" if index.unique else ""
     with time_limits(statement=0, lock=0):
-        if not in_transaction and _is_invalid(table, index):
-            fetch(f"DROP INDEX CONCURRENTLY IF EXISTS {name}", (), prepare=False)
         try:
+            # What a process has left that was killed.
+            fetch(f"DROP INDEX {concurrently} IF EXISTS {name}", (), prepare=False)
             fetch(
-                f"CREATE {unique} INDEX {concurrently} IF NOT EXISTS {name}"
+                f"CREATE {unique} INDEX {concurrently} {name}"
                 f" ON {table.storage} {_definition(table, index)}",
                 (),
                 prepare=False,
             )
-        except (UniqueViolation, ProgramLimitExceeded) as error:
-            if not in_transaction:
-                fetch(f"DROP INDEX CONCURRENTLY IF EXISTS {name}", (), prepare=False)
-            fields = ", ".join(field for field, _ in index.fields)
-            if isinstance(error, UniqueViolation):
-                raise DuplicateValue(
-                    f"The index {index.name} can't be unique:"
-                    f" there are objects with the same {fields}."
-                ) from None
-            raise InvalidSchemaOperation(
-                f"The index {index.name} can't be built: there are values of {fields} too long for"
-                " it."
+        except UniqueViolation:
+            raise DuplicateValue(
+                f"The index {index.name} can't be unique:"
+                f" there are objects with the same {_fields(index)}."
             ) from None
+        except ProgramLimitExceeded:
+            raise InvalidSchemaOperation(
+                f"The index {index.name} can't be built: there are values of {_fields(index)} too"
+                " long for it."
+            ) from None
+
+
+def _fields(index: IndexDeclaration) -> str:
+    return ", ".join(field for field, _ in index.fields)
 
 
 def _definition(table: ClassTable, index: IndexDeclaration) -> str:
@@ -101,37 +110,38 @@ def _definition(table: ClassTable, index: IndexDeclaration) -> str:
     return f"({columns})"
 
 
-def drop(table: ClassTable, index: IndexDeclaration) -> None:
-    """Drop a declared index; one that isn't there is no error."""
-    name = sql.Identifier(index_name(table, index)).as_string(None)
-    concurrently = "" if connection.in_atomic_block else "CONCURRENTLY"
-    with time_limits(statement=0, lock=0):
-        fetch(f"DROP INDEX {concurrently} IF EXISTS {name}", (), prepare=False)
-
-
-def _is_invalid(table: ClassTable, index: IndexDeclaration) -> bool:
-    """Return whether an earlier build was interrupted."""
-    states = catalog.index_states([index_name(table, index)]).values()
-    return any(not state.is_valid for state in states)
+def is_built(table: ClassTable, index: IndexDeclaration) -> bool:
+    """Return whether the database has an index, whole."""
+    return not _missing(table, [index])
 
 
 def missing(table: ClassTable) -> list[IndexDeclaration]:
     """Return the declared indexes that are missing from the database, or invalid."""
-    declared = {
-        index_name(table, index): index
-        for index in table.schema.index_declarations.values()
-        # A model has the constraints of its unique columns itself.
-        if index.name in table.schema.indexes or index.fields[0][0] not in table.columns
-    }
-    states = catalog.index_states(declared.keys()).values()
-    valid = {state.name for state in states if state.is_valid}
-    return [index for name, index in declared.items() if name not in valid]
+    return _missing(
+        table,
+        [
+            index
+            for index in table.schema.index_declarations.values()
+            # A model has the constraints of its unique columns itself.
+            if index.name in table.schema.indexes or index.fields[0][0] not in table.columns
+        ],
+    )
+
+
+def _missing(table: ClassTable, indexes: Collection[IndexDeclaration]) -> list[IndexDeclaration]:
+    names = [index_name(table, index) for index in indexes]
+    states = catalog.index_states(names)
+    return [
+        index
+        for index, name in zip(indexes, names, strict=True)
+        if name not in states or not states[name].is_valid or states[name].is_unique != index.unique
+    ]
 
 
 def undeclared(table: ClassTable) -> list[str]:
     """Return the names of indexes in the database that the class doesn't declare.
 
-    They take space and time, and unique ones refuse values.
+    They take space and time, and unique ones refuse values. One that is being built is among them.
     """
     names = catalog.index_names(table.storage, _prefix(table))
     declared = {index_name(table, index) for index in table.schema.index_declarations.values()}
@@ -139,11 +149,21 @@ def undeclared(table: ClassTable) -> list[str]:
 
 
 def drop_undeclared(table: ClassTable) -> list[str]:
-    """Drop these indexes and return their names.
-
-    Call it in a transaction that has locked the class, so that no declaration is added meanwhile.
-    """
+    """Drop these indexes, for an action of ``class_locks.alter``; return their names."""
     names = undeclared(table)
-    for name in names:
-        fetch(f"DROP INDEX {sql.Identifier(name).as_string(None)}", (), prepare=False)
+    drop(table, names)
     return names
+
+
+def drop(table: ClassTable, names: Collection[str]) -> None:
+    """Drop indexes of a class, for an action of ``class_locks.alter``: it locks the table."""
+    if not names:
+        return
+    class_locks.lock_table(table, "ACCESS EXCLUSIVE")
+    for name in names:
+        fetch(f"DROP INDEX IF EXISTS {quoted(name)}", (), prepare=False)
+
+
+def quoted(name: str) -> str:
+    """A name as an identifier of SQL."""
+    return sql.Identifier(name).as_string(None)

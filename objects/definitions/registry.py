@@ -404,11 +404,11 @@ def _hold_name(class_name: Subject) -> None:
 
 
 def drop(table: ClassTable) -> None:
-    """Remove a locked class with its table and the members of its relations."""
+    """Remove a locked class and the members of its relations; ``leftovers`` drops its table."""
     forget(table.class_name)
     class_rows.delete(table.class_id)
     if table.is_partition:
-        class_rows.drop_partition(table.relation)
+        class_rows.mark_removed(table.relation)
 
 
 def _encode(schema: ClassSchema) -> str:

@@ -30,16 +30,18 @@ from objects.database.orm import orm_queries
 from objects.database.statements import fetch
 from objects.database.time_limits import time_limits
 from objects.definitions import registry
+from objects.definitions.class_locks import building_if_free
+from objects.definitions.indexes import quoted
 from objects.learned import drops, evidence
-from objects.learned.drops import quoted
 from objects.learned.evidence import Learned
-from objects.learned.locks import building
 from objects.learned.models import LearnedIndex
 from objects.sql.fields import column_expression, learned_column
 from objects.sql.tables import ClassTable
 
 BUILD_LIMIT: Final = 900_000
 """Milliseconds for building an index."""
+_LOCK_LIMIT: Final = 10_000
+"""Milliseconds for waiting for transactions that are older."""
 _MIN_FREE: Final = 1024**3
 _DAY: Final = 86_400
 _FIRST_PAUSE: Final = 300
@@ -61,7 +63,7 @@ def build(table: ClassTable, suggestion: Suggestion) -> bool:
     before ``retry_at``. Raises ``UnderMaintenance`` before anything is built.
     """
     name = index_name(table.class_id, suggestion.fields)
-    with building(table.class_id) as is_held:
+    with building_if_free(table.class_id) as is_held:
         if not is_held:
             return False
         other_indexes = [
@@ -86,7 +88,7 @@ def build(table: ClassTable, suggestion: Suggestion) -> bool:
         try:
             _create(table, name, suggestion.fields)
         except (ServiceError, psycopg.Error) as error:
-            drops.drop_from_database(name)
+            drops.drop_from_database(table, name)
             _fail(row_id, *_reason(error))
             return False
         seconds = time.monotonic() - started
@@ -95,7 +97,7 @@ def build(table: ClassTable, suggestion: Suggestion) -> bool:
         )
         sizes = [(built.size or 0) if built else 0, *(index.size or 0 for index in other_indexes)]
         if sum(sizes) > MAX_SHARE * size.size:
-            drops.drop_from_database(name)
+            drops.drop_from_database(table, name)
             reason = f"learned indexes have at most {MAX_SHARE:.0%} of the size of the objects"
             _fail(row_id, reason, _DAY)
             return False
@@ -159,7 +161,7 @@ def definition(table: ClassTable, fields: IndexFields) -> str:
 
 
 def _create(table: ClassTable, name: str, fields: IndexFields) -> None:
-    with time_limits(statement=BUILD_LIMIT, lock=drops.LOCK_LIMIT):
+    with time_limits(statement=BUILD_LIMIT, lock=_LOCK_LIMIT):
         fetch(f"DROP INDEX CONCURRENTLY IF EXISTS {quoted(name)}", (), prepare=False)
         fetch(
             f"CREATE INDEX CONCURRENTLY {quoted(name)} ON {table.storage}"

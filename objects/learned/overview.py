@@ -166,8 +166,7 @@ def drop(table: ClassTable, name: str) -> None:
     index = next((index for index in evidence.learned(table.class_id) if index.name == name), None)
     if index is None:
         raise InvalidQuery(f"{table.class_name} has no learned index of this name.")
-    with locks.stopped(table):
-        drops.drop(table.class_name, index, "dropped by hand", DROPPED_DAYS)
+    drops.drop(table.class_name, index, "dropped by hand", DROPPED_DAYS)
 
 
 def forget(table: ClassTable) -> int:

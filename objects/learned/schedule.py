@@ -8,11 +8,9 @@ from typing import Final
 from backend.logs.setup import get_logger
 from backend.settings.conf import service_settings
 from objects.core.indexes.decisions import MIN_CALLS, MIN_SECONDS, verdict
-from objects.core.names import ClassName, Subject
-from objects.database import maintenance
-from objects.database.orm import orm_queries
-from objects.definitions import registry
-from objects.definitions.models import ObjectClass
+from objects.database import catalog, maintenance
+from objects.definitions import class_locks, leftovers, registry
+from objects.definitions.leftovers import table_of
 from objects.learned import builds, drops, evidence, locks
 from objects.learned.evidence import Learned
 from objects.sql.tables import ClassTable
@@ -41,32 +39,38 @@ def run() -> bool:
 def tidy() -> None:
     """Clean up after processes that were killed.
 
-    They leave rows without an index, indexes without a row, and abandoned builds.
+    They leave rows without an index, indexes without a row, abandoned builds, declared indexes
+    that nobody declares, and tables of removed classes.
     """
     evidence.trim()
     registry.forget_outdated()
-    present = dict(drops.leftovers())
+    leftovers.drop_tables()
+    leftovers.drop_indexes()
+    present = drops.in_database()
+    states = catalog.index_states([index.name for index in present])
+    valid = {name for name, state in states.items() if state.is_valid}
     for index in evidence.learned():
-        table = _table(index.class_id)
+        table = table_of(index.class_id)
         if table is None:
             continue
         if index.state == "building":
-            _finish(table, index, is_valid=present.get(index.name, False))
-        elif index.state == "valid" and not present.get(index.name, False):
+            _finish(table, index, is_valid=index.name in valid)
+        elif index.state == "valid" and index.name not in valid:
             drops.drop(table.class_name, index, "the database doesn't have it")
     names = {index.name for index in evidence.learned() if index.state != "failed"}
-    for name in present:
-        if name not in names:
-            drops.drop_from_database(name)
+    for class_id, name in present:
+        table = table_of(class_id) if name not in names else None
+        if table is not None:
+            drops.drop_from_database(table, name)
 
 
 def _finish(table: ClassTable, index: Learned, *, is_valid: bool) -> None:
-    with locks.building(table.class_id) as is_held:
+    with class_locks.building_if_free(table.class_id) as is_held:
         if not is_held:
             return  # the database is still building it, although its client has ended
         if is_valid and builds.put_to_use(table.class_name, index.id):
             return
-        if drops.drop_from_database(index.name):
+        if drops.drop_from_database(table, index.name):
             builds.fail(index, "the process that built it has ended")
 
 
@@ -74,7 +78,7 @@ def drop_useless() -> None:
     """Drop indexes that are unused, and those that make queries slower."""
     evidence.note_use()
     for index in evidence.learned():
-        table = _table(index.class_id) if index.state == "valid" else None
+        table = table_of(index.class_id) if index.state == "valid" else None
         if table is None:
             continue
         if is_unused(index):
@@ -91,18 +95,11 @@ def is_unused(index: Learned, now: datetime | None = None) -> bool:
     return last is not None and last < (now or datetime.now(UTC)) - timedelta(days=UNUSED_DAYS)
 
 
-def _table(class_id: int) -> ClassTable | None:
-    """Return the class of this id, without reading all classes: there may be thousands."""
-    with orm_queries():
-        name = ObjectClass.objects.filter(pk=class_id).values_list("name", flat=True).first()
-    return registry.find(ClassName(Subject(name))) if name is not None else None
-
-
 def build_next() -> bool:
     """Build the index that saves most time, of all classes; return whether one was built."""
     best = None
     for class_id in evidence.classes_to_serve(MIN_CALLS, MIN_SECONDS):
-        table = _table(class_id)
+        table = table_of(class_id)
         if table is None:
             continue
         indexes = evidence.learned(table.class_id)

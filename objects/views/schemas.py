@@ -57,7 +57,7 @@ class SchemasView(ServiceView):
 
     tag = "Classes"
     requires = Requires.MASTER_KEY
-    # Inside of a transaction, building an index would stop all writes to the class.
+    # A change takes several transactions, in which others go on.
     keeping = Keeping.AFTERWARDS
 
     @describes(
@@ -120,6 +120,7 @@ class PurgeView(ClassView):
 
     tag = "Classes"
     requires = Requires.MASTER_KEY
+    keeping = Keeping.AFTERWARDS
 
     @describes("purgeClass", "Remove all objects of a class", response=DONE)
     def delete(self, call: Call, class_name: ClassName) -> Answer:

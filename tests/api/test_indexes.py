@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-import threading
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 
 import pytest
 from django.apps import apps
 from django.db import connection
 
-from backend.kernel.connections import postgres
 from objects.database import maintenance
 from objects.definitions import indexes, registry
-from tests.polling import until
+from tests.objects.definitions.old_transactions import meeting, wait_until_blocked_by
 from tests.rest import MASTER, Api
 
 TEXT, NUMBER = {"type": "String"}, {"type": "Number"}
@@ -194,18 +193,20 @@ class TestIndexesOutsideOfTransactions:
         assert stored_indexes() == []
         assert "indexes" not in self.master.get("/schemas/Game").json
 
-    def test_a_field_is_removed_once_no_index_refuses_values_of_another_type(self):
+    def test_a_field_is_removed_together_with_its_index_when_no_reader_is_left(self):
         with self.removing_the_score() as replies:
             assert self.master.post("/classes/Game", {"score": "text"}).error == (400, 111)
+            assert self.master.post("/classes/Game", {"score": 1}).error == (400, 137)
             assert "score" in self.master.get("/schemas/Game").json["fields"]
+            assert "by_score" in self.master.get("/schemas/Game").json["indexes"]
         assert [reply.status for reply in replies] == [200]
         assert stored_indexes() == []
         self.master.make("Game", score="text")
 
-    def test_an_index_comes_back_if_its_field_can_not_be_removed(self):
+    def test_an_index_stays_if_its_field_can_not_be_removed(self):
         try:
-            with self.removing_the_score() as replies, suppress(maintenance.WritersLeft):
-                maintenance.on(limit=0)
+            with self.removing_the_score() as replies:
+                maintenance.on()  # waits for the attempt that is under way
         finally:
             maintenance.off()
         assert [reply.error for reply in replies] == [(400, 119)]
@@ -215,27 +216,15 @@ class TestIndexesOutsideOfTransactions:
 
     @contextmanager
     def removing_the_score(self):
-        """While a request that removes a field waits for an old transaction, to drop its index."""
+        """While a request that removes a field waits for a reader, to drop the field's index."""
         unique = {"fields": {"score": 1}, "unique": True}
         make(self.master, fields={"score": NUMBER}, indexes={"by_score": unique})
         self.master.make("Game", score=1)
-        replies = []
-
-        def remove_the_field():
-            try:
-                replies.append(change(self.master, fields={"score": DELETE}))
-            finally:
-                connection.close()
-
-        removing = threading.Thread(target=remove_the_field)
-        with postgres.connect(60) as beside:
-            with beside.transaction():
-                table = registry.find("Game").relation
-                beside.execute(f"UPDATE {table} SET updated_at = now() WHERE false")
-                removing.start()
-                until(lambda: [valid for _, valid, _ in stored_indexes()] == [False], 30)
-                yield replies
-            removing.join(60)
+        read = f"SELECT count(*) FROM {registry.find('Game').relation}"
+        removal = partial(change, self.master, fields={"score": DELETE})
+        with meeting(removal, read) as (reader, replies):
+            wait_until_blocked_by(reader)
+            yield replies
 
     def test_a_text_and_a_geo_index_are_built(self):
         make(

@@ -82,7 +82,7 @@ those that hold it, and nothing takes it exclusively."""
 
 
 def index_build(class_id: int) -> AdvisoryLock:
-    """Building learned indexes of a class; shared by changes of the class's fields."""
+    """The indexes of a class, and its table where a change locks that: one session at a time."""
     return _pair(7_316_505, class_id)
 
 
@@ -125,10 +125,9 @@ def lock_session_shared(run: Run, lock: AdvisoryLock) -> None:
     run(f"SELECT pg_advisory_lock_shared({lock.arguments})", lock.parameters)
 
 
-def try_lock_session(run: Run, lock: AdvisoryLock, *, shared: bool = False) -> bool:
+def try_lock_session(run: Run, lock: AdvisoryLock) -> bool:
     """Take a lock of the session if it is free; return whether it was."""
-    suffix = "_shared" if shared else ""
-    return _is_true(run(f"SELECT pg_try_advisory_lock{suffix}({lock.arguments})", lock.parameters))
+    return _is_true(run(f"SELECT pg_try_advisory_lock({lock.arguments})", lock.parameters))
 
 
 def unlock_session(run: Run, lock: AdvisoryLock, *, shared: bool = False) -> None:
@@ -142,10 +141,9 @@ def lock_transaction(run: Run, lock: AdvisoryLock) -> None:
     run(f"SELECT pg_advisory_xact_lock({lock.arguments})", lock.parameters)
 
 
-def try_lock_transaction_shared(run: Run, lock: AdvisoryLock) -> bool:
-    """Take a shared lock until the transaction ends, if it is free; return whether it was."""
-    sql = f"SELECT pg_try_advisory_xact_lock_shared({lock.arguments})"
-    return _is_true(run(sql, lock.parameters))
+def try_lock_transaction(run: Run, lock: AdvisoryLock) -> bool:
+    """Take a lock until the transaction ends, if no other session has it; whether it is taken."""
+    return _is_true(run(f"SELECT pg_try_advisory_xact_lock({lock.arguments})", lock.parameters))
 
 
 @contextmanager

@@ -76,6 +76,14 @@ class SchemaChange:
         old = self.before.index_declarations
         return tuple(index for name, index in new.items() if old.get(name) != index)
 
+    @property
+    def without_added_indexes(self) -> ClassSchema:
+        """The class after the change, until the indexes to build are there."""
+        schema = self.after
+        for index in self.added_indexes:
+            schema = schema.without_index(index)
+        return schema
+
 
 def class_name_of(path_name: str | None, body: Json) -> ClassName:
     """Return the class that a request to ``/schemas`` is about, from its path and its body."""

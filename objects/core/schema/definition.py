@@ -128,6 +128,8 @@ SYSTEM_FIELDS: Final[Mapping[str, Mapping[FieldName, FieldType]]] = MappingProxy
     }
 )
 
+# Names of declared indexes begin with a letter.
+_UNIQUE_FIELD: Final = "_unique_"
 _NO_NAMES: Final[frozenset[FieldName]] = frozenset()
 _NO_FIELDS: Final[Mapping[FieldName, FieldType]] = MappingProxyType({})
 _NO_INDEXES: Final[Mapping[str, IndexDeclaration]] = MappingProxyType({})
@@ -178,9 +180,25 @@ class ClassSchema:
         declarations = dict(self.indexes)
         for name, type_ in self.fields.items():
             if type_.unique:
-                index = IndexDeclaration(f"_unique_{name}", ((name, 1),), unique=True)
+                index = IndexDeclaration(f"{_UNIQUE_FIELD}{name}", ((name, 1),), unique=True)
                 declarations[index.name] = index
         return declarations
+
+    def with_index(self, index: IndexDeclaration) -> ClassSchema:
+        """Return the schema with one of the ``index_declarations`` more."""
+        if index.name.startswith(_UNIQUE_FIELD):
+            return self._with_unique(index.fields[0][0], unique=True)
+        return replace(self, indexes={**self.indexes, index.name: index})
+
+    def without_index(self, index: IndexDeclaration) -> ClassSchema:
+        """Return the schema without one of the ``index_declarations``."""
+        if index.name.startswith(_UNIQUE_FIELD):
+            return self._with_unique(index.fields[0][0], unique=False)
+        others = {name: other for name, other in self.indexes.items() if name != index.name}
+        return replace(self, indexes=others)
+
+    def _with_unique(self, name: FieldName, *, unique: bool) -> ClassSchema:
+        return self.with_fields({name: replace(self.fields[name], unique=unique)})
 
     def with_fields(self, fields: Mapping[FieldName, FieldType]) -> ClassSchema:
         """Return the schema with more fields, or others of the same name."""

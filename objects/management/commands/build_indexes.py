@@ -27,19 +27,18 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         left = undeclared = 0
         for table in [*registry.all_classes()]:
-            for index in indexes.missing(table):
-                name = f"{table.class_name}.{index.name}"
-                if options["check"]:
-                    self.stdout.write(f"missing: {name}")
+            if options["check"]:
+                for index in indexes.missing(table):
+                    self.stdout.write(f"missing: {table.class_name}.{index.name}")
                     left += 1
-                    continue
-                try:
-                    indexes.build(table, index)
-                except ServiceError as error:
-                    self.stderr.write(f"{name}: {error.message}")
-                    left += 1
-                else:
-                    self.stdout.write(f"built: {name}")
+            else:
+                for index, error in classes.repair_indexes(MASTER, table.class_name):
+                    name = f"{table.class_name}.{index.name}"
+                    if error is None:
+                        self.stdout.write(f"built: {name}")
+                    else:
+                        self.stderr.write(f"{name}: {error.message}")
+                        left += 1
             names, word = indexes.undeclared(table), "undeclared"
             if names and not options["check"]:
                 try:

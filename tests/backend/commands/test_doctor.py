@@ -22,7 +22,9 @@ from django.utils.module_loading import autodiscover_modules
 import backend.operations.doctor  # noqa: F401 (registers checks)
 from backend.instance.folder import DataFolder
 from backend.kernel import doctor
+from backend.kernel.connections import postgres
 from backend.kernel.process import heartbeats
+from objects.definitions import registry
 from tests.backend.commands.conftest import run
 from tests.backend.commands.instances import FIRST_KEYS, Instance
 from tests.callers import *  # noqa: F403
@@ -203,29 +205,67 @@ def test_migrations_that_are_missing_or_newer_are_reported():
 
 
 def test_a_missing_index_is_reported(db):
-    from backend.kernel.principal import MASTER
-    from objects.definitions import indexes, registry
-    from objects.service import classes
-
-    body = {"fields": {"score": {"type": "Number"}}, "indexes": {"by_score": {"score": 1}}}
-    classes.create(MASTER, "Game", body)
-    assert levels("indexes") == {"ok"}
-    table = registry.find("Game")
-    indexes.drop(table, table.schema.index_declarations["by_score"])
+    _declare_and_lose("by_score")
     assert "first Game.by_score" in findings("indexes")[0][1]
     assert findings("indexes")[0][2] == "script/manage build_indexes"
+    assert levels("indexes") == {"warn"}
+
+
+def test_a_missing_unique_index_is_a_failure(db):
+    _declare_and_lose("one_name")
+    assert "first Game.one_name: duplicates are accepted" in findings("indexes")[0][1]
+    assert levels("indexes") == {"fail"}
+
+
+def test_a_unique_index_that_accepts_duplicates_is_missing(db):
+    name = _declare_and_lose("one_name")
+    table = registry.find("Game")
+    with connection.cursor() as cursor:
+        cursor.execute(f'CREATE INDEX "{name}" ON {table.relation} (object_id)')
+    assert levels("indexes") == {"fail"}
+
+
+def _declare_and_lose(lost: str) -> str:
+    from backend.kernel.principal import MASTER
+    from objects.definitions import indexes
+    from objects.service import classes
+
+    fields = {"score": {"type": "Number"}, "name": {"type": "String"}}
+    declared = {"by_score": {"score": 1}, "one_name": {"fields": {"name": 1}, "unique": True}}
+    classes.create(MASTER, "Game", {"fields": fields, "indexes": declared})
+    assert levels("indexes") == {"ok"}
+    table = registry.find("Game")
+    name = indexes.index_name(table, table.schema.index_declarations[lost])
+    with connection.cursor() as cursor:
+        cursor.execute(f'DROP INDEX "{name}"')
+    return name
 
 
 def test_an_index_that_no_class_declares_is_reported(db):
     from backend.kernel.principal import MASTER
     from objects.core.schema.definition import IndexDeclaration
-    from objects.definitions import indexes, registry
+    from objects.definitions import indexes
     from objects.service import classes
 
     classes.create(MASTER, "Game", {"fields": {"score": {"type": "Number"}}})
     indexes.build(registry.find("Game"), IndexDeclaration("old", (("score", 1),)))
     assert "1 indexes are in the database that no class declares" in findings("indexes")[0][1]
     assert levels("indexes") == {"warn"}
+
+
+def test_the_table_of_a_removed_class_is_reported_until_it_is_dropped(transactional_db):
+    from backend.kernel.principal import MASTER
+    from objects.definitions import leftovers
+    from objects.service import classes
+
+    classes.create(MASTER, "Game", {})
+    with postgres.connect(60) as reader:
+        with reader.transaction():
+            reader.execute(f"SELECT FROM {registry.find('Game').relation}")
+            classes.delete(MASTER, "Game")
+            assert "1 tables of removed classes" in findings("indexes")[0][1]
+        leftovers.drop_tables()
+    assert levels("indexes") == {"ok"}
 
 
 def test_classes_that_are_full_of_fields_are_reported(db):

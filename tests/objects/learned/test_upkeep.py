@@ -13,7 +13,8 @@ from django.db import DataError, connection, transaction
 from backend.kernel.connections import advisory_locks, postgres
 from objects.core.indexes.shapes import Shape
 from objects.database import maintenance
-from objects.learned import builds, evidence, locks, schedule, tasks
+from objects.definitions import class_locks
+from objects.learned import builds, evidence, schedule, tasks
 from objects.learned.models import LearnedIndex
 from tests.objects.learned.large_class import ask, auto_indexes, game, is_building, make_class
 from tests.other_process import ROOT, database_url
@@ -246,8 +247,11 @@ def test_an_index_that_another_connection_still_builds_is_left_alone(table, besi
 
 
 def test_a_transaction_that_fails_keeps_no_index_from_being_built_later(table, beside):
-    with pytest.raises(DataError), transaction.atomic(), locks.stopped(table):
-        change("SELECT 1 / 0")
+    with transaction.atomic():
+        class_locks.lock_indexes(table)
+        with pytest.raises(DataError):
+            change("SELECT 1 / 0")
+        transaction.set_rollback(True)
     key = advisory_locks.index_build(table.class_id).parameters
     assert beside.execute("SELECT pg_try_advisory_lock(%s, %s)", key).fetchone() == (True,)
 
