@@ -14,7 +14,7 @@ from chain.core.failures import EmptyPromise, Moved, NodeFailure, RangeTooLarge,
 from chain.core.node import Header, Log, LogFilter, Node, Receipt, header_in
 from chain.indexing import verification
 from chain.indexing.block_times import read_block_times
-from chain.indexing.log_ranges import Limits, read_logs, weight_of
+from chain.indexing.log_ranges import REFUSALS, Limits, read_logs, weight_of
 from chain.indexing.storage.cursors import Position
 
 STEP: Final = 64
@@ -191,8 +191,8 @@ def _in_range(
             with limits.asking(node.provider, blocks) as answered:
                 headers, logs = node.headers_and_logs(requested, log_filter, first)
                 answered(weight_of(logs))
-        except RangeTooLarge as refusal:
-            if limits.too_large(node.provider, blocks, refusal):
+        except REFUSALS as refusal:
+            if limits.refused(node.provider, blocks, refusal):
                 continue
             return node.headers(requested), read_logs(node, limits, log_filter, first, last)[0]
         return headers, logs
