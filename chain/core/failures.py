@@ -5,7 +5,7 @@ The texts never hold an address of a node: it may have a key in it.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 
 class NodeFailure(Exception):
@@ -106,3 +106,7 @@ class MissingBlocks(Moved):
 class Undecided(Moved):
     """Providers differ, or another one doesn't have as many blocks yet, and nothing says which of
     them is right."""
+
+
+REFUSALS_OF_LOGS: Final = (RangeTooLarge, LogsRefused, MissingBlocks)
+"""Errors of ``eth_getLogs`` after which fewer blocks, or fewer contracts, may be answered."""

@@ -19,8 +19,7 @@ from django.core.cache import cache
 from redis.exceptions import RedisError
 
 from chain.core.failures import (
-    LogsRefused,
-    MissingBlocks,
+    REFUSALS_OF_LOGS,
     Moved,
     NodeFailure,
     RangeTooLarge,
@@ -31,8 +30,6 @@ from chain.core.node import Log, LogFilter, Node
 from chain.core.ranges import FIRST_WIDTH, MOST, SLOW, WIDEST, Ranges
 from chain.models import Provider
 
-REFUSALS: Final = (RangeTooLarge, LogsRefused, MissingBlocks)
-"""Errors of ``eth_getLogs`` after which fewer blocks may be answered."""
 _KEPT: Final = {"ceiling": 86_400, "limit": 3600}  # seconds
 _USUAL: Final = 2_000  # characters of a log's data
 
@@ -72,8 +69,8 @@ class Limits:
             return self._of[provider]
 
     def refused(self, provider: str, blocks: int, refusal: NodeFailure) -> bool:
-        """Note one of ``REFUSALS``. Return whether fewer blocks may be answered: if not, it isn't
-        the range that is refused."""
+        """Note one of ``REFUSALS_OF_LOGS``. Return whether fewer blocks may be answered: if not,
+        it isn't the range that is refused."""
         ranges = self.of(provider)
         with self._lock:
             before = ranges.ceiling
@@ -133,7 +130,7 @@ def read_logs(
                 logs = _within(node.logs(log_filter, first, end), first, end)
                 weight = weight_of(logs)
                 answered(weight)
-        except REFUSALS as refusal:
+        except REFUSALS_OF_LOGS as refusal:
             if limits.refused(node.provider, blocks, refusal):
                 continue
             raise

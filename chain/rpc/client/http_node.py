@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from chain.core.blocks.consistency import in_order
 from chain.core.failures import (
-    LogsRefused,
+    REFUSALS_OF_LOGS,
     Moved,
     NodeFailure,
     RangeTooLarge,
@@ -105,7 +105,7 @@ class HttpNode:
         calls = self._log_calls(log_filter, blocks)
         try:
             parts = [*self._all(calls, list[Log])]
-        except (RangeTooLarge, LogsRefused) as refusal:
+        except REFUSALS_OF_LOGS as refusal:
             if first < last:
                 raise
             return in_order(self._by_contract(log_filter, blocks, refusal))
@@ -152,14 +152,14 @@ class HttpNode:
         for answer in answers:
             if isinstance(answer, Refused) and is_unknown_block(answer):
                 raise Moved("a block is not in the chain any more")
-            if isinstance(answer, RangeTooLarge | LogsRefused):
+            if isinstance(answer, REFUSALS_OF_LOGS):
                 return in_order(self._by_contract(log_filter, block, answer))
             if isinstance(answer, NodeFailure):
                 raise answer
         return in_order(_joined(cast("Sequence[list[Log]]", answers)))
 
     def _by_contract(
-        self, log_filter: LogFilter, block: dict[str, str], refusal: RangeTooLarge | LogsRefused
+        self, log_filter: LogFilter, block: dict[str, str], refusal: NodeFailure
     ) -> list[Log]:
         """The logs of a single block, after a refusal, of fewer and fewer contracts. How many are
         answered is remembered, unless the block has too many logs. Raises what the refusal of a
@@ -179,7 +179,7 @@ class HttpNode:
                     logs += self._call(LOGS, ({**block, **_subjects(fewer)},), list[Log])
                     sizes.succeeded(size, 0, 0.0)
                     start += size
-            except (RangeTooLarge, LogsRefused) as again:
+            except REFUSALS_OF_LOGS as again:
                 refusal = again
             else:
                 return logs
