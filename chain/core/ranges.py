@@ -1,16 +1,16 @@
-"""How many blocks to ask a provider for at once.
+"""How many blocks to ask a provider for at once; or contracts of a filter, or calls of a batch.
 
 Providers limit ``eth_getLogs`` in two ways: by the number of blocks, which is a ceiling for ever
 (*structural*), and by the size of the answer, which depends on what the blocks hold. ``Ranges``
 learns both from what happens: it grows while answers are small, aims at answers of some thousand
 logs, halves at a refusal, and now and then tries whether a limit that it has met still holds, less
 often each time that it does.
-
-A refusal that isn't understood may have nothing to do with the range. If half of it is refused as
-well, a single block is next: so a provider that refuses everything costs three requests, and
-whatever was learned from them is forgotten. If the block is answered, halving goes on.
 It never asks for so much that an answer would be too large if the densest blocks that it has met
 came again; the more answers ago that was, the less it counts.
+
+A refusal that isn't understood may have nothing to do with the range. If half of it is refused as
+well, a single block is next: so a provider that refuses everything costs three requests, after
+which the range is as large as before. If the block is answered, halving goes on.
 """
 
 from __future__ import annotations

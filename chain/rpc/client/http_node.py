@@ -108,7 +108,7 @@ class HttpNode:
         except REFUSALS_OF_LOGS as refusal:
             if first < last:
                 raise
-            return in_order(self._by_contract(log_filter, blocks, refusal))
+            return in_order(self._by_contract(log_filter, blocks, calls[0], refusal))
         return in_order(_joined(parts))
 
     def logs_of(self, log_filter: LogFilter, block_hashes: Sequence[str]) -> list[list[Log]]:
@@ -117,7 +117,7 @@ class HttpNode:
         together = [call for some in calls for call in some]
         answers = self._each(together, [list[Log]] * len(together))
         return [
-            self._of_block(log_filter, block, [*islice(answers, len(some))])
+            self._of_block(log_filter, block, some, [*islice(answers, len(some))])
             for block, some in zip(blocks, calls, strict=True)
         ]
 
@@ -126,14 +126,15 @@ class HttpNode:
     ) -> tuple[list[Log], list[Receipt | None]]:
         block = {"blockHash": block_hash}
         calls = self._log_calls(log_filter, block)
-        parts = len(calls)
-        calls += [("eth_getTransactionReceipt", (transaction_hash,)) for transaction_hash in hashes]
-        types: list[Any] = [list[Log]] * parts + [Receipt | None] * len(hashes)
-        answers = [*self._each(calls, types)]
-        for receipt in answers[parts:]:
+        types: list[Any] = [list[Log]] * len(calls) + [Receipt | None] * len(hashes)
+        receipts = [("eth_getTransactionReceipt", (tx_hash,)) for tx_hash in hashes]
+        answers = self._each([*calls, *receipts], types)
+        logs = [*islice(answers, len(calls))]
+        receipts_or_failures = [*answers]
+        for receipt in receipts_or_failures:
             if isinstance(receipt, NodeFailure):
                 raise receipt
-        return self._of_block(log_filter, block, answers[:parts]), answers[parts:]
+        return self._of_block(log_filter, block, calls, logs), receipts_or_failures
 
     def _log_calls(self, log_filter: LogFilter, blocks: dict[str, str]) -> list[Call]:
         """The calls for logs, each of as many contracts as the provider accepts."""
@@ -146,31 +147,35 @@ class HttpNode:
         self,
         log_filter: LogFilter,
         block: dict[str, str],
+        calls: Sequence[Call],
         answers: Sequence[list[Log] | NodeFailure],
     ) -> list[Log]:
         """The logs of a block that was requested by its hash."""
-        for answer in answers:
+        for call, answer in zip(calls, answers, strict=True):
             if isinstance(answer, Refused) and is_unknown_block(answer):
                 raise Moved("a block is not in the chain any more")
             if isinstance(answer, REFUSALS_OF_LOGS):
-                return in_order(self._by_contract(log_filter, block, answer))
+                return in_order(self._by_contract(log_filter, block, call, answer))
             if isinstance(answer, NodeFailure):
                 raise answer
         return in_order(_joined(cast("Sequence[list[Log]]", answers)))
 
     def _by_contract(
-        self, log_filter: LogFilter, block: dict[str, str], refusal: NodeFailure
+        self, log_filter: LogFilter, block: dict[str, str], call: Call, refusal: NodeFailure
     ) -> list[Log]:
-        """The logs of a single block, after a refusal, of fewer and fewer contracts. How many are
-        answered is remembered, unless the block has too many logs. Raises what the refusal of a
-        single contract means."""
-        is_full = isinstance(refusal, RangeTooLarge)
+        """The logs of a single block, after the refusal of a call, of fewer and fewer contracts.
+        How many are answered is remembered, unless the block has too many logs. Raises what the
+        refusal of a single contract means."""
         addresses = log_filter.addresses
-        sizes = Ranges(len(addresses)) if is_full else self._endpoint.contracts
-        size = max(1, min(len(addresses), sizes.width))
+        size = max(1, len(call[1][0].get("address", ())))
+        is_full = isinstance(refusal, RangeTooLarge)
+        sizes = Ranges(size) if is_full else self._endpoint.contracts
         logs: list[Log] = []
         start = 0
-        while sizes.too_large(size, is_structural=False) if is_full else sizes.refused(size):
+        while (
+            size > sizes.width  # learned since the call was made
+            or (sizes.too_large(size, is_structural=False) if is_full else sizes.refused(size))
+        ):
             try:
                 while start < len(addresses):
                     part = addresses[start : start + sizes.width]
