@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import msgspec
 from django.db import transaction
+from eth_utils import keccak
 
 from backend.logs.setup import get_logger
 from chain import rpc
@@ -22,7 +23,7 @@ from chain.core.abi import proxies
 from chain.core.abi.contract import LONGEST_NAME, TRANSFER, Event, events_of
 from chain.core.abi.logs import Vocabulary
 from chain.core.blocks.events import EventRow, event_row
-from chain.core.failures import Halted, NodeFailure
+from chain.core.failures import Halted, NodeFailure, SlowDown
 from chain.core.names import ZERO_ADDRESS, checksummed
 from chain.core.node import Log, LogFilter, Node
 from chain.indexing.contract_versions import contracts_changed
@@ -33,9 +34,8 @@ from objects.database import maintenance
 LOOK_AGAIN: Final = 3600.0  # seconds, at what has run the code of others
 LOOK_FOR_PROXIES: Final = 86_400.0  # at what hasn't
 LOOK_AFTER_FAILURE: Final = 60.0  # at what no provider has answered for
-_WITHOUT_CODE: Final = f"0x{'57ab1e' * 6}{'0000'}"
-"""An address that nobody has the key of, so that it has no code."""
 MOST_LOOKED_AT: Final = 50  # contracts at a time
+_WITHOUT_CODE: Final = f"0x{keccak(text='an address without code')[12:].hex()}"
 
 log = get_logger("chain")
 
@@ -252,23 +252,27 @@ def _answered(node: Node, addresses: Sequence[str]) -> dict[str, list[str]]:
     """
     try:
         return _look_behind(node, addresses)
+    except SlowDown:
+        raise
     except NodeFailure as failure:
         reason = str(failure)
     if not _answers_calls(node):
         others = rpc.ask_several(
             node.network_id, lambda each: _look_behind(each, addresses), most=1
         )
-        return others[0] if others else {}
-    if len(addresses) == 1:
-        log.warning(
-            "a contract can't be looked at",
-            network=node.network_id,
-            address=addresses[0],
-            reason=reason,
-        )
-        return {}
-    middle = len(addresses) // 2
-    return _answered(node, addresses[:middle]) | _answered(node, addresses[middle:])
+        if others:
+            return others[0]
+    elif len(addresses) > 1:
+        middle = len(addresses) // 2
+        return _answered(node, addresses[:middle]) | _answered(node, addresses[middle:])
+    log.warning(
+        "a contract can't be looked at",
+        network=node.network_id,
+        address=addresses[0],
+        others=len(addresses) - 1,
+        reason=reason,
+    )
+    return {}
 
 
 def _answers_calls(node: Node) -> bool:

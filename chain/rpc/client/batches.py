@@ -54,14 +54,22 @@ class Batches:
             except BatchRefused as refused:
                 refusal = refused.refusal
                 self._sizes.too_large(size, refused.most, is_structural=refused.most is not None)
+            except TryAgain:
+                if refusal is not None:
+                    self._restore()
+                raise
             else:
                 if size == 1 and refusal is not None and _are_same(refusal, part[0]):
-                    self._sizes.too_large(1, is_structural=False)  # it isn't the size
+                    self._restore()
                     raise part[0]
                 refusal = None
                 self._sizes.succeeded(size, 0, 0.0)
                 yield part
                 at = end
+
+    def _restore(self) -> None:
+        """Undo the last refusals: it isn't the size."""
+        self._sizes.too_large(1, is_structural=False)
 
 
 def of_batch(failure: NodeFailure | None) -> NodeFailure:

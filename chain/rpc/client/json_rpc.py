@@ -271,11 +271,11 @@ class Endpoint:
                 raise SlowDown(str(failure), after)
             if method == LOGS and failure is None:
                 failure = LogsRefused(status, f"HTTP {status}")
-            is_about_logs = isinstance(failure, LogsRefused)
-            if failure is not None and (
-                status < 500 or is_about_logs or not isinstance(failure, Refused)
-            ):
-                raise of_batch(failure) if calls > 1 else failure
+            if failure is not None and calls > 1:
+                raise of_batch(failure)
+            is_outage = status >= 500 and isinstance(failure, Refused) and method != LOGS
+            if failure is not None and not is_outage:
+                raise failure
         if status == 429 or (status == 503 and after is not None):
             raise SlowDown(f"HTTP {status}", after)
         if status == 413:
