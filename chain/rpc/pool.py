@@ -188,8 +188,8 @@ class Pool:
             member for member in members if member not in excluded and not member.health.is_paused
         ]
         if not usable:
-            lagging = [member for member in members if member.health.cause == "lag"]
-            for member in lagging:
+            behind = [member for member in members if member.health.cause in ("lag", "slow")]
+            for member in behind:
                 if member not in excluded:
                     return member
             if excluded:
@@ -265,7 +265,10 @@ def reference_head(members: Sequence[Member]) -> int | None:
 
 
 def _has_others(member: Member, members: Sequence[Member]) -> bool:
-    return any(other is not member and not other.health.is_paused for other in members)
+    return any(
+        other is not member and not other.health.is_paused and not other.health.is_avoided
+        for other in members
+    )
 
 
 def _pull(member: Member) -> float:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
+from chain.indexing.history.backfill import advance
+from chain.models import Backfill
 from tests.chain.false_fields import Twister
 from tests.chain.indexed_network import Network
 from tests.chain.lying_scenarios import Scenario
@@ -44,6 +46,22 @@ class RefusingScenario(Scenario):
         if self.verify == "all":  # otherwise lies remain until an audit
             super()._lie()
         self._refuse()
+
+    def _make_honest(self) -> None:
+        """Read on as long as there is progress, however slow."""
+        self._settle()
+        self._outgrow()
+        before, place = None, self._place()
+        while place != before:
+            for _ in range(3):
+                self._follow()
+                Backfill.objects.update(paused_until=None)
+                advance(self.world.network_id, 5.0)
+            before, place = place, self._place()
+
+    def _place(self) -> tuple[object, ...]:
+        rows = Backfill.objects.order_by("pk").values_list("pk", "next_block", "done_at")
+        return self.world.cursor.number, *rows
 
     def _settle(self, *lies: Lie) -> None:
         super()._settle(*lies)

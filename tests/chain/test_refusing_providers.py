@@ -191,14 +191,17 @@ def test_a_limit_that_was_learned_is_not_exceeded_each_time(node: Node, most_blo
         assert refuser.refused < 12
 
 
-def test_the_head_is_read_within_any_limit(world: Network) -> None:
+@pytest.mark.parametrize("refusal", [REFUSALS[-1], Refusal(-1, "vaut", 500, is_of_all=True)])
+def test_the_head_is_read_within_any_limit(world: Network, refusal: Refusal) -> None:
+    world.node.automine(True)
     others = [world.node.deployed("Gem") for _ in range(3)]
+    world.node.automine(False)
     listen_at_head(world)
     for number, other in enumerate(others):
         listen_at_head(world, other, f"Gem {number}")
     world.mint(1)
     world.follow()
-    install(world.proxy, Refuser(Refusal(-1, "vaut nim"), most_blocks=2, most_contracts=3))
+    install(world.proxy, Refuser(refusal, most_blocks=2, most_contracts=3))
     for _ in range(3):
         for _ in range(9):
             world.mint(1)
