@@ -5,7 +5,7 @@ The texts never hold an address of a node: it may have a key in it.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 
 class NodeFailure(Exception):
@@ -41,7 +41,12 @@ class SlowDown(TryAgain):
 
 
 class Unavailable(NodeFailure):
-    """No provider of the network is available at the moment."""
+    """No provider of the network is available at the moment. ``refusal`` is the error of the last
+    one, if it has refused the request."""
+
+    def __init__(self, text: str, refusal: Refused | None = None) -> None:
+        super().__init__(text)
+        self.refusal = refusal
 
 
 class RangeTooLarge(NodeFailure):
@@ -59,7 +64,7 @@ class RangeTooLarge(NodeFailure):
 
 
 class Refused(NodeFailure):
-    """The node has answered with an error of JSON-RPC: asking again changes nothing.
+    """The node has answered with an error of JSON-RPC. Another provider may answer.
 
     ``data`` is what came with it, such as the data of a revert (0x…).
     """
@@ -71,11 +76,37 @@ class Refused(NodeFailure):
         self.data = data
 
 
+class Halted(Refused):
+    """The EVM has ended a call: a revert, or a halt such as an invalid opcode. That is the
+    contract's own answer, which every provider gives."""
+
+
+class LogsRefused(Refused):
+    """``eth_getLogs`` was refused, and there may be too many blocks or too many contracts.
+
+    ``otherwise`` is what the text means if that isn't it, as far as it is understood.
+    """
+
+    def __init__(
+        self, code: int, message: str, data: Any = None, *, otherwise: TryAgain | None = None
+    ) -> None:
+        super().__init__(code, message, data)
+        self.otherwise = otherwise
+
+
 class Moved(NodeFailure):
     """Answers that don't fit together: the chain has changed between them, or providers differ.
     What was read is dropped, and read again later."""
 
 
+class MissingBlocks(Moved):
+    """The node doesn't have all blocks of a range of logs, as it says. Another provider may."""
+
+
 class Undecided(Moved):
     """Providers differ, or another one doesn't have as many blocks yet, and nothing says which of
     them is right."""
+
+
+REFUSALS_OF_LOGS: Final = (RangeTooLarge, LogsRefused, MissingBlocks)
+"""Errors of ``eth_getLogs`` after which fewer blocks, or fewer contracts, may be answered."""

@@ -11,15 +11,19 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from django.db import transaction
+from eth_utils import keccak
 
+from backend.logs.setup import get_logger
+from chain import rpc
 from chain.core.abi import proxies
 from chain.core.abi.contract import LONGEST_NAME, TRANSFER, Event, events_of
 from chain.core.abi.logs import Vocabulary
 from chain.core.blocks.events import EventRow, event_row
+from chain.core.failures import Halted, NodeFailure, SlowDown
 from chain.core.names import ZERO_ADDRESS, checksummed
 from chain.core.node import Log, LogFilter, Node
 from chain.indexing.contract_versions import contracts_changed
@@ -29,7 +33,11 @@ from objects.database import maintenance
 
 LOOK_AGAIN: Final = 3600.0  # seconds, at what has run the code of others
 LOOK_FOR_PROXIES: Final = 86_400.0  # at what hasn't
+LOOK_AFTER_FAILURE: Final = 60.0  # at what no provider has answered for
 MOST_LOOKED_AT: Final = 50  # contracts at a time
+_WITHOUT_CODE: Final = f"0x{keccak(text='an address without code')[12:].hex()}"
+
+log = get_logger("chain")
 
 _Version = tuple[str, str]
 """A contract's object id and which version of the row it is."""
@@ -58,8 +66,15 @@ class Contract:
     @property
     def is_due(self) -> bool:
         """Whether it is time to look whose code it runs."""
-        pause = LOOK_AGAIN if self.behind else LOOK_FOR_PROXIES
-        return time.time() - self.looked_at >= pause
+        return time.time() - self.looked_at >= self._pause
+
+    @property
+    def _pause(self) -> float:
+        return LOOK_AGAIN if self.behind else LOOK_FOR_PROXIES
+
+    def postpone(self) -> None:
+        """Let it be due in a minute."""
+        self.looked_at = time.time() - self._pause + LOOK_AFTER_FAILURE
 
 
 _NO_TIMES: Final[Mapping[str, str]] = MappingProxyType({})
@@ -197,7 +212,8 @@ def _events(
 
 def refresh(network_id: int, node: Node, logs: Sequence[Log] = ()) -> bool:
     """Look whose code the network's contracts run: those that are due, and those whose ``logs`` say
-    that it has changed. Asks the node nothing if there are none.
+    that it has changed. Asks the node nothing if there are none. Contracts about which no provider
+    answers delay nothing: they are looked at again a minute later.
 
     Whether something was found that wasn't known. Then the cursor's ``contracts`` has grown, and
     these logs are to be read again, by the catalogue that is made of it.
@@ -208,23 +224,75 @@ def refresh(network_id: int, node: Node, logs: Sequence[Log] = ()) -> bool:
     addresses = [*named, *due[:MOST_LOOKED_AT]]
     if not addresses:
         return False
-    implementations = _look_behind(node, addresses)
+    implementations = _answered(node, addresses)
     changes: dict[str, tuple[str, ...]] = {}
     for address in addresses:
+        if address not in implementations and address not in named:
+            contracts[address].postpone()
+            continue
         contract = contracts[address]
         # What it ran formerly has logged too.
-        all_ = [*implementations[address], *named.get(address, ()), *contract.behind]
+        all_ = [*implementations.get(address, ()), *named.get(address, ()), *contract.behind]
         behind = tuple(dict.fromkeys(each for each in all_ if each not in (address, ZERO_ADDRESS)))
         changes[address] = behind[: proxies.MOST_NAMED]
-    has_news = any(set(changes[each]) != set(contracts[each].behind) for each in addresses)
-    _note(network_id, {contracts[each].object_id: changes[each] for each in addresses}, has_news)
-    for address in addresses:
+    if not changes:
+        return False
+    has_news = any(set(behind) != set(contracts[each].behind) for each, behind in changes.items())
+    _note(network_id, {contracts[each].object_id: changes[each] for each in changes}, has_news)
+    for address in changes:
         contracts[address].looked_at = time.time()
     return has_news
 
 
+def _answered(node: Node, addresses: Sequence[str]) -> dict[str, list[str]]:
+    """As ``_look_behind``, without the contracts about which no provider answers.
+
+    A contract may make a node fail in ways that no text explains. A node that answers the same
+    calls about an address without code isn't what is wrong then.
+    """
+    try:
+        return _look_behind(node, addresses)
+    except SlowDown:
+        raise
+    except NodeFailure as failure:
+        reason = str(failure)
+    if not _answers_calls(node):
+        others = rpc.ask_several(
+            node.network_id, lambda each: _look_behind(each, addresses), most=1
+        )
+        if others:
+            return others[0]
+    elif len(addresses) > 1:
+        middle = len(addresses) // 2
+        return _answered(node, addresses[:middle]) | _answered(node, addresses[middle:])
+    log.warning(
+        "a contract can't be looked at",
+        network=node.network_id,
+        address=addresses[0],
+        others=len(addresses) - 1,
+        reason=reason,
+    )
+    return {}
+
+
+def _answers_calls(node: Node) -> bool:
+    """Whether the node answers the calls of ``_look_behind`` for an address without code. Raises
+    ``TryAgain`` if it doesn't even answer for its head."""
+    try:
+        answers = node.batch(proxies.questions(_WITHOUT_CODE))
+    except NodeFailure:
+        node.header("latest")
+        return False
+    return not any(isinstance(answer, NodeFailure) for answer in answers)
+
+
 def _look_behind(node: Node, addresses: Sequence[str]) -> dict[str, list[str]]:
+    """The addresses of the code that these contracts run. Raises ``NodeFailure``, also if an error
+    may not be the contract's own answer."""
     answers = node.batch([call for each in addresses for call in proxies.questions(each)])
+    unclear = [each for each in answers if _is_unclear(each)]
+    if unclear and not _answers_calls(node):
+        raise unclear[0]
     implementations: dict[str, list[str]] = {}
     beacons: dict[str, str] = {}
     for number, address in enumerate(addresses):
@@ -240,6 +308,10 @@ def _look_behind(node: Node, addresses: Sequence[str]) -> dict[str, list[str]]:
             implementation = proxies.address_in(answer)
             implementations[address] += [implementation] if implementation else []
     return implementations
+
+
+def _is_unclear(answer: Any) -> bool:
+    return isinstance(answer, NodeFailure) and not isinstance(answer, Halted)
 
 
 def _note(network_id: int, behind: Mapping[str, tuple[str, ...]], has_news: bool) -> None:

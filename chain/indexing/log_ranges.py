@@ -1,7 +1,9 @@
 """Reading the logs of ranges of blocks that are final, within the limits of each provider.
 
-What has been learned of a provider's limit on blocks is kept for a day in the cache, for other
-readers and processes; a limit that staff have entered with the provider holds in any case.
+What has been learned of a provider's limits is kept in the cache, for other readers and processes:
+for a day if the provider has named a limit on blocks, for an hour if it has refused a range without
+a reason and answered a smaller one. A limit that staff have entered with the provider holds in any
+case.
 """
 
 from __future__ import annotations
@@ -10,18 +12,26 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from threading import Lock
 from time import monotonic
+from typing import Any, Final, Literal
 from urllib.parse import quote
 
 from django.core.cache import cache
 from redis.exceptions import RedisError
 
-from chain.core.failures import Moved, RangeTooLarge, SlowDown, TryAgain
+from chain.core.failures import (
+    REFUSALS_OF_LOGS,
+    Moved,
+    NodeFailure,
+    RangeTooLarge,
+    SlowDown,
+    TryAgain,
+)
 from chain.core.node import Log, LogFilter, Node
 from chain.core.ranges import FIRST_WIDTH, MOST, SLOW, WIDEST, Ranges
 from chain.models import Provider
 
-_KEPT = 86_400  # seconds
-_USUAL = 2_000  # characters of a log's data
+_KEPT: Final = {"ceiling": 86_400, "limit": 3600}  # seconds
+_USUAL: Final = 2_000  # characters of a log's data
 
 
 class Limits:
@@ -55,37 +65,50 @@ class Limits:
         with self._lock:
             if provider not in self._of:
                 width = self._begin or self._first
-                self._of[provider] = Ranges(width, _ceiling(self._network_id, provider))
+                self._of[provider] = Ranges(width, *_learned(self._network_id, provider))
             return self._of[provider]
 
-    def too_large(self, provider: str, blocks: int, refusal: RangeTooLarge) -> bool:
-        """Note a refusal. Return whether a request for fewer blocks is possible."""
+    def refused(self, provider: str, blocks: int, refusal: NodeFailure) -> bool:
+        """Note one of ``REFUSALS_OF_LOGS``. Return whether fewer blocks may be answered: if not,
+        it isn't the range that is refused."""
         ranges = self.of(provider)
         with self._lock:
             before = ranges.ceiling
-            fewer = ranges.too_large(blocks, refusal.blocks, is_structural=refusal.is_structural)
-        if ranges.ceiling < before:
-            _keep(self._network_id, provider, ranges.ceiling)
+            if isinstance(refusal, RangeTooLarge):
+                allowed, is_structural = refusal.blocks, refusal.is_structural
+                fewer = ranges.too_large(blocks, allowed, is_structural=is_structural)
+            else:
+                fewer = ranges.refused(blocks)
+        if ranges.ceiling != before:
+            _keep(self._network_id, provider, "ceiling", ranges.ceiling)
         return fewer
 
     @contextmanager
     def asking(self, provider: str, blocks: int) -> Iterator[Callable[[int], None]]:
         """Note how long an answer about so many blocks takes; the caller says how many logs came.
-        One that takes too long to come at all asks for fewer the next time."""
+        One that takes too long to come at all asks for fewer the next time, and so does one that
+        fails in any way but a limit of the rate."""
         began = monotonic()
 
         def answered(logs: int) -> None:
+            ranges = self._of[provider]
             with self._lock:
-                self._of[provider].succeeded(blocks, logs, monotonic() - began)
+                was_doubtful = ranges.is_doubtful
+                ranges.succeeded(blocks, logs, monotonic() - began)
+            if was_doubtful:
+                _keep(self._network_id, provider, "limit", ranges.limit)
 
         try:
             yield answered
         except SlowDown:
             raise
         except TryAgain:
-            if monotonic() - began >= SLOW:
-                with self._lock:
-                    self._of[provider].too_slow(blocks)
+            ranges = self._of[provider]
+            with self._lock:
+                if monotonic() - began >= SLOW:
+                    ranges.too_slow(blocks)
+                else:
+                    ranges.failed(blocks)
             raise
 
 
@@ -96,8 +119,8 @@ def read_logs(
     where the provider gives no more at once.
 
     Of an answer with far too many logs the first blocks are kept: the rest is read again, so memory
-    is always bounded. A range that is refused is requested again at once with fewer blocks;
-    a single block with fewer contracts. Raises ``RangeTooLarge`` if not even that is answered.
+    is always bounded. A range that is refused is requested again at once with fewer blocks. Raises
+    the refusal if not even a single block is answered: then it's the provider's fault.
     """
     while True:
         end = min(last, first + limits.of(node.provider).width - 1)
@@ -107,10 +130,10 @@ def read_logs(
                 logs = _within(node.logs(log_filter, first, end), first, end)
                 weight = weight_of(logs)
                 answered(weight)
-        except RangeTooLarge as refusal:
-            if limits.too_large(node.provider, blocks, refusal):
+        except REFUSALS_OF_LOGS as refusal:
+            if limits.refused(node.provider, blocks, refusal):
                 continue
-            return _by_contract(node, log_filter, first, refusal), first
+            raise
         return (logs, end) if weight <= MOST else first_blocks(logs, end, MOST)
 
 
@@ -132,23 +155,6 @@ def first_blocks(logs: list[Log], end: int, most: int) -> tuple[list[Log], int]:
     return logs, end
 
 
-def _by_contract(
-    node: Node, log_filter: LogFilter, block: int, refusal: RangeTooLarge
-) -> list[Log]:
-    """The logs of one block, of fewer and fewer contracts."""
-    addresses = log_filter.addresses
-    if len(addresses) < 2:
-        raise refusal
-    logs: list[Log] = []
-    for part in (addresses[: len(addresses) // 2], addresses[len(addresses) // 2 :]):
-        fewer = LogFilter(part, log_filter.topics)
-        try:
-            logs += node.logs(fewer, block, block)
-        except RangeTooLarge as again:
-            logs += _by_contract(node, fewer, block, again)
-    return _within(sorted(logs, key=lambda log: log.index), block, block)
-
-
 def _within(logs: list[Log], first: int, last: int) -> list[Log]:
     """The logs, if they are of these blocks, and those of one height of one block."""
     hashes: dict[str, str] = {}
@@ -160,18 +166,22 @@ def _within(logs: list[Log], first: int, last: int) -> list[Log]:
     return logs
 
 
-def _ceiling(network_id: int, provider: str) -> int:
+def _learned(network_id: int, provider: str) -> tuple[int, int]:
+    """The ceiling and the limit of a provider's ranges."""
     entered = Provider.objects.filter(network_id=network_id, name=provider)
-    ceilings = [entered.values_list("largest_range", flat=True).first() or WIDEST]
-    with suppress(RedisError, ValueError):  # otherwise it's learned again
-        ceilings.append(int(cache.get(_key(network_id, provider)) or WIDEST))
-    return min(ceilings)
+    largest = entered.values_list("largest_range", flat=True).first() or WIDEST
+    keys = [_key(network_id, provider, kind) for kind in ("ceiling", "limit")]
+    kept: dict[str, Any] = {}
+    with suppress(RedisError):  # otherwise it's learned again
+        kept = cache.get_many(keys)
+    ceiling, limit = (int(kept.get(key) or WIDEST) for key in keys)
+    return min(largest, ceiling), limit
 
 
-def _keep(network_id: int, provider: str, ceiling: int) -> None:
+def _keep(network_id: int, provider: str, kind: Literal["ceiling", "limit"], blocks: int) -> None:
     with suppress(RedisError):
-        cache.set(_key(network_id, provider), ceiling, _KEPT)
+        cache.set(_key(network_id, provider, kind), blocks, _KEPT[kind])
 
 
-def _key(network_id: int, provider: str) -> str:
-    return f"chain-range:{network_id}:{quote(provider)}"
+def _key(network_id: int, provider: str, kind: str) -> str:
+    return f"chain-range-{kind}:{network_id}:{quote(provider)}"

@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from chain.core.failures import Refused, TryAgain
+from chain.core.failures import Halted, Refused, TryAgain
 from chain.core.node import Node, header_in
 from chain.core.transactions import fees
 from chain.core.transactions.broadcasts import Broadcast, meaning_of
 
-_REVERT_CODE: Final = 3
 _PERCENTILE: Final = 50
 _HISTORY: Final = 8  # blocks
 _LARGEST_NONCE: Final = 2**48  # more than there is time for
 
 
 class Reverted(Exception):
-    """The contract has refused a call: ``data`` says why (0x…), or ``message``, or nothing does."""
+    """The contract has refused a call, or the EVM has ended it: ``data`` says why (0x…), or
+    ``message``, or nothing does."""
 
     def __init__(self, message: str, data: str | None) -> None:
         super().__init__(message)
@@ -181,25 +181,34 @@ def _tip(node: Node) -> Any:
 
 
 def broadcast(node: Node, raw: str) -> tuple[Broadcast, str]:
-    """Hand over a signed transaction (0x…): what became of it, and the node's words for that."""
+    """Hand over a signed transaction (0x…): what became of it, and the node's words for that.
+    Raises an error that isn't understood: another node may take the transaction."""
     try:
         node.call("eth_sendRawTransaction", raw)
     except Refused as refusal:
-        return meaning_of(refusal.message), refusal.message[:200]
+        meaning = meaning_of(refusal.message)
+        if meaning is Broadcast.UNCLEAR:
+            raise
+        return meaning, refusal.message[:200]
     return Broadcast.TAKEN, ""
 
 
 def broadcast_all(node: Node, raws: Sequence[str]) -> list[tuple[Broadcast, str]]:
-    """As ``broadcast``, for several in one request. Raises what isn't an answer to all of them."""
+    """As ``broadcast``, for several in one request; an error that isn't understood is raised only
+    if all of them have such errors."""
     answers = node.batch([("eth_sendRawTransaction", (raw,)) for raw in raws])
     outcomes = []
+    unclear: list[Refused] = []
     for answer in answers:
         if isinstance(answer, Refused):
             outcomes.append((meaning_of(answer.message), answer.message[:200]))
+            unclear += [answer] if outcomes[-1][0] is Broadcast.UNCLEAR else []
         elif isinstance(answer, Exception):
             raise answer
         else:
             outcomes.append((Broadcast.TAKEN, ""))
+    if unclear and len(unclear) == len(answers):
+        raise unclear[0]
     return outcomes
 
 
@@ -221,7 +230,7 @@ def _revert_or(refusal: Refused) -> Reverted | Refused:
     if isinstance(data, dict):
         data = data.get("data")
     is_data = isinstance(data, str) and data.startswith("0x")
-    if is_data or refusal.code == _REVERT_CODE or "revert" in refusal.message.lower():
+    if is_data or isinstance(refusal, Halted):
         return Reverted(refusal.message, data if is_data else None)
     return refusal
 

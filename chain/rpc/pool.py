@@ -4,7 +4,8 @@ One provider is kept for half a minute, drawn by weight and quickness, since two
 different heights. A weight of 0 means: only when no other is available.
 
 A provider is left out here if it lags, is slow or has another network's id; by
-``client.health`` if it fails or limits the rate; by ``agreement`` if it contradicts the others.
+``client.health`` if it fails or limits the rate; by ``agreement`` if it contradicts the others. One
+that refuses what others answer (``requests``) comes after them.
 """
 
 from __future__ import annotations
@@ -125,7 +126,8 @@ class Member:
             chain_id = int(response, 16)
         except TryAgain:
             raise
-        except NodeFailure:
+        except NodeFailure as failure:
+            self.health.refused(f"no chain id: {failure}")
             raise TryAgain("no chain id") from None
         if chain_id != self.network_id:
             text = f"answers for network {chain_id}, not for {self.network_id}"
@@ -186,14 +188,15 @@ class Pool:
             member for member in members if member not in excluded and not member.health.is_paused
         ]
         if not usable:
-            lagging = [member for member in members if member.health.cause == "lag"]
-            for member in lagging:
+            behind = [member for member in members if member.health.cause in ("lag", "slow")]
+            for member in behind:
                 if member not in excluded:
                     return member
             if excluded:
                 return None
             return next((member for member in members if member.health.probe()), None)
         with self._lock:
+            usable = [member for member in usable if not member.health.is_avoided] or usable
             if self._kept in usable and monotonic() < self._kept_until:
                 return self._kept
             usable = [member for member in usable if member.given.weight] or usable
@@ -262,7 +265,10 @@ def reference_head(members: Sequence[Member]) -> int | None:
 
 
 def _has_others(member: Member, members: Sequence[Member]) -> bool:
-    return any(other is not member and not other.health.is_paused for other in members)
+    return any(
+        other is not member and not other.health.is_paused and not other.health.is_avoided
+        for other in members
+    )
 
 
 def _pull(member: Member) -> float:

@@ -8,15 +8,29 @@ from functools import partial
 from time import monotonic, sleep
 from typing import Final, TypeVar
 
-from chain.core.failures import EmptyPromise, NodeFailure, TryAgain, Unavailable
+from backend.logs.setup import get_logger
+from chain.core.failures import (
+    EmptyPromise,
+    MissingBlocks,
+    NodeFailure,
+    RangeTooLarge,
+    Refused,
+    TryAgain,
+    Unavailable,
+)
 from chain.core.node import Node
 from chain.rpc.client.budget import OverBudget
 from chain.rpc.pool import Member, Pool, pool_of
 from chain.rpc.reports import report
 
+log = get_logger("chain")
+
 _T = TypeVar("_T")
 ROUNDS: Final = 3
 """How often all providers are tried again, after a moment, or waited for."""
+_ROUNDS_OF_REFUSALS: Final = 1
+_REFUSALS: Final = (Refused, RangeTooLarge, MissingBlocks)
+_LONGEST_TEXT: Final = 300
 _BACKOFF = 0.1
 _LONGEST_SLEEP = 2.0
 _NEVER = float("inf")
@@ -32,16 +46,20 @@ def attempt(
     """The outcome of ``step`` with a provider of the network, within this many seconds; if
     ``is_patient``, the only provider that can be used gets the time that its requests take.
 
-    A step that raises ``TryAgain`` is run again from its beginning with another provider, so it
-    must not keep anything outside until it succeeds. What else it raises comes out. Raises
-    ``Unavailable`` when no provider is available: at once if all are paused for long.
+    A step that raises ``TryAgain``, or what a provider refuses, is run again from its beginning
+    with another provider, so it must not keep anything outside until it succeeds. If that one
+    answers, the refusal counts against the health of the first. What else it raises comes out, so
+    steps convert what is an answer, as ``contracts`` does with reverts. Raises ``Unavailable`` when
+    no provider is available: at once if all are paused for long; and ``MissingBlocks`` if none has
+    the blocks.
     """
     deadline = monotonic() + seconds
     pool = pool_of(network_id)
     members = pool.members()
     tried: set[Member] = set()
-    rounds = 0
-    last: TryAgain | None = None
+    refusals: dict[Member, NodeFailure] = {}
+    rounds, most_rounds = 0, _ROUNDS_OF_REFUSALS
+    last: NodeFailure | None = None
     while True:
         member = pool.choose(members, tried)
         if member is not None:
@@ -49,20 +67,30 @@ def attempt(
                 until = deadline
                 if is_patient:
                     until = max(until, monotonic() + pool.needs(member, members))
-                return _run(pool, members, member, step, until)
+                outcome = _run(pool, members, member, step, until)
             except TryAgain as error:
                 if isinstance(error, EmptyPromise):
                     pool.note_empty_promise(member, members, str(error))
                 tried.add(member)
-                last = error
+                last, most_rounds = error, ROUNDS
+            except _REFUSALS as refusal:
+                tried.add(member)
+                last = refusals[member] = refusal
+            else:
+                refusals.pop(member, None)
+                _note_refusals(refusals)
+                return outcome
             finally:
                 report(member)
             if monotonic() < deadline:
                 continue
         rounds += 1
         wait = _wait(members, last, rounds)
-        if rounds > ROUNDS or monotonic() + wait >= deadline:
-            raise Unavailable(_reason(members, last)) from last
+        if rounds > most_rounds or monotonic() + wait >= deadline:
+            if isinstance(last, MissingBlocks):
+                raise last
+            refused = last if isinstance(last, Refused) else None
+            raise Unavailable(_reason(members, last), refused) from last
         sleep(wait)
         tried.clear()
 
@@ -89,7 +117,7 @@ def ask_several(
         tried.add(member)
         try:
             results.append(_run(pool, members, member, step, deadline))
-        except TryAgain:
+        except (TryAgain, *_REFUSALS):
             continue
         finally:
             report(member)
@@ -114,6 +142,18 @@ def _run(
         return step(member.node(deadline - monotonic(), on_head=on_head))
     finally:
         pool.note_waiting(member, members, member.endpoint.waited - before)
+
+
+def _note_refusals(refusals: dict[Member, NodeFailure]) -> None:
+    for member, failure in refusals.items():
+        member.health.refused(f"refuses what others answer: {failure}"[:_LONGEST_TEXT])
+        log.warning(
+            "a provider refuses what others answer",
+            network=member.network_id,
+            provider=member.name,
+            said=str(failure),
+        )
+        report(member)
 
 
 def _wait(members: list[Member], last: NodeFailure | None, rounds: int) -> float:

@@ -8,7 +8,7 @@ from django.db.models.functions import Coalesce, Now
 
 from backend.logs.setup import get_logger
 from chain import rpc
-from chain.core.failures import NodeFailure, TryAgain
+from chain.core.failures import NodeFailure
 from chain.core.node import Node
 from chain.core.transactions.broadcasts import Broadcast
 from chain.models import Sending
@@ -29,7 +29,7 @@ def hand_over(row: Sending, *, seconds: float = 8.0) -> tuple[Broadcast, str]:
         nonlocal silent
         try:
             return contracts.broadcast(node, row.raw)
-        except TryAgain:
+        except NodeFailure:
             silent = True
             raise
 

@@ -7,6 +7,7 @@ behind is used up. Two rounds at once do no harm.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -19,7 +20,7 @@ from backend.kernel.texts.redaction import mask_text
 from backend.logs.setup import get_logger
 from backend.settings.conf import service_settings
 from chain import monitor, rpc
-from chain.core.failures import NodeFailure, Refused, TryAgain
+from chain.core.failures import NodeFailure, Refused, TryAgain, Unavailable
 from chain.core.node import Node, Receipt
 from chain.core.transactions.broadcasts import Broadcast
 from chain.core.transactions.fees import TooExpensive, gas_limit
@@ -154,9 +155,7 @@ def _bring_in(account: nonces.Account, waiting: list[Slot], view: _View) -> None
     now = _now()
     due = [slot for slot in waiting if slot.newest is not None and _is_due(slot.newest, now)]
     raws = [slot.newest.raw for slot in due if slot.newest is not None]
-    answers = rpc.attempt(
-        account.network_id, lambda node: contracts.broadcast_all(node, raws), seconds=_SECONDS
-    )
+    answers = _broadcast(account.network_id, raws)
     costly = [
         slot
         for slot, (meaning, text) in zip(due, answers, strict=True)
@@ -180,6 +179,18 @@ def _bring_in(account: nonces.Account, waiting: list[Slot], view: _View) -> None
         _replace(account, slot.newest, prices)
     for nonce in gaps:
         _fill(account, nonce, prices)
+
+
+def _broadcast(network_id: int, raws: Sequence[str]) -> list[tuple[Broadcast, str]]:
+    """What became of these transactions; the error of the last node if none takes any of them."""
+    try:
+        return rpc.attempt(
+            network_id, lambda node: contracts.broadcast_all(node, raws), seconds=_SECONDS
+        )
+    except Unavailable as failure:
+        if failure.refusal is None:
+            raise
+        return [(Broadcast.UNCLEAR, failure.refusal.message[:200])] * len(raws)
 
 
 def _now() -> datetime:
@@ -272,7 +283,7 @@ def _fill(account: nonces.Account, nonce: int, prices: Prices) -> None:
         needed = rpc.attempt(
             account.network_id, lambda node: contracts.estimate(node, nothing), seconds=_SECONDS
         )
-    except (TooExpensive, Reverted, Refused) as problem:
+    except (TooExpensive, Reverted, Unavailable) as problem:
         log.warning("nonce not filled", network=account.network_id, reason=str(problem))
         return
     new = fill(account, nonce, gas_limit(needed, prices.gas_limit), offer)

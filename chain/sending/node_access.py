@@ -10,7 +10,7 @@ from backend.kernel.errors import ScriptFailed, ServiceUnavailable
 from backend.kernel.texts.redaction import mask_text
 from backend.logs.setup import get_logger
 from chain import rpc
-from chain.core.failures import NodeFailure, Refused
+from chain.core.failures import NodeFailure, Unavailable
 from chain.core.node import Node
 from chain.models import Blockchain
 
@@ -24,13 +24,13 @@ _T = TypeVar("_T")
 
 def ask(network_id: int, step: Callable[[Node], _T], *, seconds: float = SECONDS) -> _T:
     """The outcome of ``step`` with a node. Raises ``ServiceUnavailable`` if none answers,
-    ``ScriptFailed`` for what a node refuses, and what ``step`` itself raises."""
+    ``ScriptFailed`` for what all nodes refuse, and what ``step`` itself raises."""
     try:
         return rpc.attempt(network_id, step, seconds=seconds)
-    except Refused as refusal:
-        text = mask_text(refusal.message)[:_LONGEST]
-        raise ScriptFailed(f"Network {network_id} refuses: {text}") from None
     except NodeFailure as failure:
+        if isinstance(failure, Unavailable) and failure.refusal is not None:
+            text = mask_text(failure.refusal.message)[:_LONGEST]
+            raise ScriptFailed(f"Network {network_id} refuses: {text}") from None
         log.warning("network can't be asked", network=network_id, reason=str(failure))
         raise ServiceUnavailable(
             f"Network {network_id} can't be reached at the moment."

@@ -63,13 +63,15 @@ class Counts:
         return "\n".join([*texts, *self.examples[:20]])
 
 
-def play(node: Node, seed: int, *, providers: int, verify: str) -> Counts:
+def play(
+    node: Node, seed: int, *, providers: int, verify: str, kind: type[Scenario] | None = None
+) -> Counts:
     """One scenario from the first block to the comparison at its end."""
     _forget_everything()
     node.reset()
     with ExitStack() as stack:
         world = stack.enter_context(network(node, verify=verify))
-        scenario = Scenario(world, seed, verify, stack, providers)
+        scenario = (kind or Scenario)(world, seed, verify, stack, providers)
         scenario.run()
         return scenario.counts
 
@@ -105,6 +107,7 @@ class Scenario:
         self.late: Contract = self.node.deployed("Gem")
         self.node.automine(False)
         self.ledger = Ledger(self.node)
+        self.proxies = [world.proxy]
         self.liars = [Liar(world.proxy, seed)]
         self.twisters = [Twister(self.random)]
         self.second = providers > 1 and self.random.choice(["honest", "honest", "liar", "same"])
@@ -119,6 +122,7 @@ class Scenario:
         """The last block that an audit has compared with ranges that logs may be missing from."""
         if providers > 1:
             proxy = stack.enter_context(proxied(self.node))
+            self.proxies.append(proxy)
             provider(world.proxy.url, "first", world.network_id)
             provider(proxy.url, "second", world.network_id)
             if self.second != "honest":

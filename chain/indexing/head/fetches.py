@@ -10,7 +10,15 @@ import msgspec
 
 from chain import monitor, rpc
 from chain.core.blocks import consistency
-from chain.core.failures import EmptyPromise, Moved, NodeFailure, RangeTooLarge, Refused, TryAgain
+from chain.core.failures import (
+    REFUSALS_OF_LOGS,
+    EmptyPromise,
+    Moved,
+    NodeFailure,
+    RangeTooLarge,
+    Refused,
+    TryAgain,
+)
 from chain.core.node import Header, Log, LogFilter, Node, Receipt, header_in
 from chain.indexing import verification
 from chain.indexing.block_times import read_block_times
@@ -191,8 +199,8 @@ def _in_range(
             with limits.asking(node.provider, blocks) as answered:
                 headers, logs = node.headers_and_logs(requested, log_filter, first)
                 answered(weight_of(logs))
-        except RangeTooLarge as refusal:
-            if limits.too_large(node.provider, blocks, refusal):
+        except REFUSALS_OF_LOGS as refusal:
+            if limits.refused(node.provider, blocks, refusal):
                 continue
             return node.headers(requested), read_logs(node, limits, log_filter, first, last)[0]
         return headers, logs

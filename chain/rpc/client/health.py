@@ -3,7 +3,7 @@
 A provider that asks for less is left alone for as long as it says, otherwise for 0.1 s, doubled
 each time up to 5 s. One that fails three times in a row is left alone for a minute. One that lags,
 answers for another network, differs from the majority, is slow or can't be compared is left out for
-a while.
+a while. One that refuses what others answer is used after them for a while.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ PROBE_EVERY: Final = 3.0
 _LONGEST_PROBE: Final = 15.0
 _SHORTEST_SLOW, _LONGEST_SLOW = 0.1, 5.0
 _WEIGHT_OF_LAST = 0.2  # in the moving average
+_LONGEST_AVOIDANCE = 600.0
 _TROUBLE_KEPT = 600.0  # seconds, of a provider that answers again
 HEAD_FRESH: Final = 60.0  # seconds
 
@@ -64,6 +65,8 @@ class Health:
         self.cause: Cause = ""
         self.trouble: str | None = None
         self.changed_at = 0.0
+        self._refusals = 0
+        self._refused_at = self._avoided_until = 0.0
         self._trouble_at = 0.0
         self._slow = 0
         self._probed_at = 0.0
@@ -72,6 +75,12 @@ class Health:
     @property
     def is_paused(self) -> bool:
         return self.paused_until > self._now()
+
+    @property
+    def is_avoided(self) -> bool:
+        """Whether others are to be used first, since they answer what this provider refuses. It
+        keeps its say in comparisons, and is used if there is no other."""
+        return self._avoided_until > self._now()
 
     @property
     def fresh_head(self) -> int | None:
@@ -109,6 +118,21 @@ class Health:
             self._slow = min(self._slow + 1, 16)
             self._note(text)
             self._pause("rate", min(after, LONGEST_REQUESTED_PAUSE))
+
+    def refused(self, text: str) -> None:
+        """Note an error in answer to what another provider has answered. From the third one on,
+        with less than a minute between them, others are used first: for a minute, doubled each time
+        up to ten."""
+        with self._lock:
+            now = self._now()
+            if now - max(self._avoided_until, self._refused_at) > FAILURE_PAUSE:
+                self._refusals = 0
+            self._refusals += 1
+            self._refused_at = now
+            self._note(text)
+            if self._refusals >= FAILURES:
+                pause = FAILURE_PAUSE * 2.0 ** min(self._refusals - FAILURES, 8)
+                self._avoided_until = now + min(pause, _LONGEST_AVOIDANCE)
 
     def leave_out(self, text: str, cause: Cause, seconds: float) -> None:
         """Don't ask this provider for a while."""

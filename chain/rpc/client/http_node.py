@@ -4,18 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from time import monotonic
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, cast
 
 import msgspec
 from msgspec.structs import replace
 
 from chain.core.blocks.consistency import in_order
-from chain.core.failures import Moved, NodeFailure, Refused, TryAgain
+from chain.core.failures import (
+    REFUSALS_OF_LOGS,
+    Moved,
+    NodeFailure,
+    RangeTooLarge,
+    Refused,
+    TryAgain,
+)
 from chain.core.node import Header, Log, LogFilter, Receipt, Receipts, SentTransaction, header_in
+from chain.core.ranges import Ranges
 from chain.rpc.client.json_rpc import Call, Endpoint
 from chain.rpc.client.receipt_lists import read_receipts
-from chain.rpc.client.refusals import is_unknown_block
+from chain.rpc.client.refusals import LOGS, is_unknown_block
 from chain.rpc.client.response_sizes import LARGEST_RECEIPTS
 
 _HIGHEST = 2**52
@@ -92,37 +101,106 @@ class HttpNode:
         return full_header.transactions
 
     def logs(self, log_filter: LogFilter, first: int, last: int) -> list[Log]:
-        logs = self._call("eth_getLogs", (_filter(log_filter, first, last),), list[Log])
-        return in_order(logs)
+        blocks = _range(first, last)
+        calls = self._log_calls(log_filter, blocks)
+        try:
+            parts = [*self._all(calls, list[Log])]
+        except REFUSALS_OF_LOGS as refusal:
+            if first < last:
+                raise
+            return in_order(self._by_contract(log_filter, blocks, calls[0], refusal))
+        return in_order(_joined(parts))
 
     def logs_of(self, log_filter: LogFilter, block_hashes: Sequence[str]) -> list[list[Log]]:
-        calls = [
-            ("eth_getLogs", ({"blockHash": block_hash, **_subjects(log_filter)},))
-            for block_hash in block_hashes
+        blocks = [{"blockHash": block_hash} for block_hash in block_hashes]
+        calls = [self._log_calls(log_filter, block) for block in blocks]
+        together = [call for some in calls for call in some]
+        answers = self._each(together, [list[Log]] * len(together))
+        return [
+            self._of_block(log_filter, block, some, [*islice(answers, len(some))])
+            for block, some in zip(blocks, calls, strict=True)
         ]
-        return [_of_block(response) for response in self._each(calls, [list[Log]] * len(calls))]
 
     def logs_and_receipts(
         self, log_filter: LogFilter, block_hash: str, hashes: Sequence[str]
     ) -> tuple[list[Log], list[Receipt | None]]:
-        calls: list[Call] = [("eth_getLogs", ({"blockHash": block_hash, **_subjects(log_filter)},))]
-        calls += [("eth_getTransactionReceipt", (transaction_hash,)) for transaction_hash in hashes]
-        types: list[Any] = [Receipt | None] * len(hashes)
-        logs, *receipts = self._each(calls, [list[Log], *types])
-        for transaction_hash in receipts:
-            if isinstance(transaction_hash, NodeFailure):
-                raise transaction_hash
-        return _of_block(logs), receipts
+        block = {"blockHash": block_hash}
+        calls = self._log_calls(log_filter, block)
+        types: list[Any] = [list[Log]] * len(calls) + [Receipt | None] * len(hashes)
+        receipts = [("eth_getTransactionReceipt", (tx_hash,)) for tx_hash in hashes]
+        answers = self._each([*calls, *receipts], types)
+        logs = [*islice(answers, len(calls))]
+        receipts_or_failures = [*answers]
+        for receipt in receipts_or_failures:
+            if isinstance(receipt, NodeFailure):
+                raise receipt
+        return self._of_block(log_filter, block, calls, logs), receipts_or_failures
+
+    def _log_calls(self, log_filter: LogFilter, blocks: dict[str, str]) -> list[Call]:
+        """The calls for logs, each of as many contracts as the provider accepts."""
+        return [
+            (LOGS, ({**blocks, **_subjects(part)},))
+            for part in _parts(log_filter, self._endpoint.contracts.width)
+        ]
+
+    def _of_block(
+        self,
+        log_filter: LogFilter,
+        block: dict[str, str],
+        calls: Sequence[Call],
+        answers: Sequence[list[Log] | NodeFailure],
+    ) -> list[Log]:
+        """The logs of a block that was requested by its hash."""
+        for call, answer in zip(calls, answers, strict=True):
+            if isinstance(answer, Refused) and is_unknown_block(answer):
+                raise Moved("a block is not in the chain any more")
+            if isinstance(answer, REFUSALS_OF_LOGS):
+                return in_order(self._by_contract(log_filter, block, call, answer))
+            if isinstance(answer, NodeFailure):
+                raise answer
+        return in_order(_joined(cast("Sequence[list[Log]]", answers)))
+
+    def _by_contract(
+        self, log_filter: LogFilter, block: dict[str, str], call: Call, refusal: NodeFailure
+    ) -> list[Log]:
+        """The logs of a single block, after the refusal of a call, of fewer and fewer contracts.
+        How many are answered is remembered, unless the block has too many logs. Raises what the
+        refusal of a single contract means."""
+        addresses = log_filter.addresses
+        size = max(1, len(call[1][0].get("address", ())))
+        is_full = isinstance(refusal, RangeTooLarge)
+        sizes = Ranges(size) if is_full else self._endpoint.contracts
+        logs: list[Log] = []
+        start = 0
+        while (
+            size > sizes.width  # learned since the call was made
+            or (sizes.too_large(size, is_structural=False) if is_full else sizes.refused(size))
+        ):
+            try:
+                while start < len(addresses):
+                    part = addresses[start : start + sizes.width]
+                    size = len(part)
+                    fewer = LogFilter(part, log_filter.topics)
+                    logs += self._call(LOGS, ({**block, **_subjects(fewer)},), list[Log])
+                    sizes.succeeded(size, 0, 0.0)
+                    start += size
+            except REFUSALS_OF_LOGS as again:
+                refusal = again
+            else:
+                return logs
+        raise self._endpoint.settled(refusal)
 
     def headers_and_logs(
         self, heights: Sequence[int], log_filter: LogFilter, first: int | None = None
     ) -> tuple[list[Header | None], list[Log]]:
         calls: list[Call] = [_header_call(height) for height in heights]
         begin = heights[0] if first is None else first
-        calls.append(("eth_getLogs", (_filter(log_filter, begin, heights[-1]),)))
+        calls += self._log_calls(log_filter, _range(begin, heights[-1]))
         types: list[Any] = [Header | None] * len(heights)
-        *headers, logs = self._all_of(calls, [*types, list[Log]])
-        return [*map(_at, heights, headers)], in_order(logs)
+        types += [list[Log]] * (len(calls) - len(heights))
+        answers = self._all_of(calls, types)
+        headers = [*islice(answers, len(heights))]
+        return [*map(_at, heights, headers)], in_order(_joined([*answers]))
 
     def block_receipts(self, headers: Sequence[Header]) -> Iterator[Receipts | None]:
         calls = [("eth_getBlockReceipts", (each.number,)) for each in headers]
@@ -268,8 +346,23 @@ def _header_call(block: int | str) -> Call:
     return "eth_getBlockByHash", (block, False)
 
 
-def _filter(log_filter: LogFilter, first: int, last: int) -> dict[str, Any]:
-    return {"fromBlock": hex(first), "toBlock": hex(last), **_subjects(log_filter)}
+def _range(first: int, last: int) -> dict[str, str]:
+    return {"fromBlock": hex(first), "toBlock": hex(last)}
+
+
+def _parts(log_filter: LogFilter, most: int) -> list[LogFilter]:
+    """The filter, as filters of so many contracts at most."""
+    addresses = log_filter.addresses
+    if len(addresses) <= most:
+        return [log_filter]
+    return [
+        LogFilter(addresses[at : at + most], log_filter.topics)
+        for at in range(0, len(addresses), most)
+    ]
+
+
+def _joined(parts: Sequence[list[Log]]) -> list[Log]:
+    return parts[0] if len(parts) == 1 else [log for logs in parts for log in logs]
 
 
 def _subjects(log_filter: LogFilter) -> dict[str, Any]:
@@ -279,12 +372,3 @@ def _subjects(log_filter: LogFilter) -> dict[str, Any]:
     if log_filter.topics:
         subjects["topics"] = [[*log_filter.topics]]
     return subjects
-
-
-def _of_block(answer: list[Log] | NodeFailure) -> list[Log]:
-    """The logs of a block that was asked for by its hash."""
-    if isinstance(answer, Refused) and is_unknown_block(answer):
-        raise Moved("a block is not in the chain any more")
-    if isinstance(answer, NodeFailure):
-        raise answer
-    return in_order(answer)

@@ -20,7 +20,16 @@ import urllib3
 from urllib3.exceptions import HTTPError, ReadTimeoutError
 
 from backend.kernel.outgoing import retry_after
-from chain.core.failures import NodeFailure, RangeTooLarge, Refused, SlowDown, TryAgain
+from chain.core.failures import (
+    LogsRefused,
+    NodeFailure,
+    RangeTooLarge,
+    Refused,
+    SlowDown,
+    TryAgain,
+)
+from chain.core.ranges import WIDEST, Ranges
+from chain.rpc.client.batches import Batches, Call, TooMuch, of_batch
 from chain.rpc.client.budget import Budget
 from chain.rpc.client.connections import connections, was_reopened
 from chain.rpc.client.health import Health
@@ -29,16 +38,14 @@ from chain.rpc.client.response_sizes import largest, read_up_to
 from chain.rpc.client.secret_address import Address
 from chain.rpc.client.spelling import in_lower_case
 
-Call = tuple[str, Sequence[Any]]
-
 _HEADERS: Final = {
     "Content-Type": "application/json",
     "Accept-Encoding": "gzip",
     "User-Agent": "svc-backend",  # some providers turn away the names of libraries
 }
-_BATCH_SIZE: Final = 100  # calls in one request, until a provider says otherwise
 _LARGEST_UNTYPED: Final = 32 * 1024  # bytes
 _RECEIPT: Final = "eth_getTransactionReceipt"
+_CONTRACTS_KEPT: Final = 3600.0  # seconds that a limit on contracts is remembered
 _CONNECT: Final = 3.0  # seconds
 _SHORT: Final = 1.0  # seconds; who isn't given longer is not to blame for no answer
 _encode = msgspec.json.Encoder().encode
@@ -46,8 +53,8 @@ _NO_JSON: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)  # o
 
 
 class _Error(msgspec.Struct, frozen=True):
-    code: int = 0
-    message: str = ""
+    code: int | str | None = 0
+    message: str | None = ""
     data: Any = None
 
 
@@ -56,11 +63,7 @@ class _Reply(msgspec.Struct, frozen=True):
 
     id: int | str | None = None
     result: msgspec.Raw = msgspec.Raw(b"")
-    error: _Error | None = None
-
-
-class _TooMuch(NodeFailure):
-    """The answer to a batch is too large, which says nothing of batches of as many calls."""
+    error: _Error | str | None = None
 
 
 class _OutOfTime(TryAgain):
@@ -76,7 +79,7 @@ class Endpoint:
 
     ``health`` records the result of each request, ``budget`` is claimed before each.
     ``batch_size`` is how
-    many calls go into one request: halved when the node finds a batch too large. ``reconnections``
+    many calls go into one request: fewer when the node finds a batch too large. ``reconnections``
     counts how often a connection was lost: since then another node may answer at the address.
     """
 
@@ -90,7 +93,9 @@ class Endpoint:
         budget: Budget | None = None,
     ) -> None:
         self.timeout = timeout
-        self.batch_size = batch_size or _BATCH_SIZE
+        self._batches = Batches(batch_size)
+        self._contracts = Ranges(WIDEST)
+        self._contracts_until = 0.0
         self.health = health or Health()
         self.reconnections = 0
         self._budget = budget
@@ -110,6 +115,24 @@ class Endpoint:
     def waited(self) -> float:
         """Seconds that this thread has waited for the node in all, without pauses for a budget."""
         return getattr(self._waited, "seconds", 0.0)
+
+    @property
+    def batch_size(self) -> int:
+        return self._batches.size
+
+    @property
+    def contracts(self) -> Ranges:
+        """How many contracts the node accepts in a filter, as far as it has refused more."""
+        if monotonic() > self._contracts_until:
+            self._contracts, self._contracts_until = Ranges(WIDEST), monotonic() + _CONTRACTS_KEPT
+        return self._contracts
+
+    def settled(self, refusal: NodeFailure) -> NodeFailure:
+        """Return, and note, what the refusal of logs means that can't be divided."""
+        if not isinstance(refusal, LogsRefused) or refusal.otherwise is None:
+            return refusal
+        self._note(refusal.otherwise)
+        return refusal.otherwise
 
     def close(self) -> None:
         self._pool.clear()
@@ -131,20 +154,7 @@ class Endpoint:
         self, calls: Sequence[Call], types: Sequence[Any], *, seconds: float | None = None
     ) -> Iterator[list[Any]]:
         """As ``batch``, request by request: for results that are too large to hold together."""
-        until = None if seconds is None else monotonic() + seconds
-        at, most = 0, len(calls)
-        while at < len(calls):
-            end = at + min(most, self.batch_size)
-            left = None if until is None else until - monotonic()
-            try:
-                yield self._batch(calls[at:end], types[at:end], left)
-            except _TooMuch:
-                most = len(calls[at:end]) // 2
-            except BatchRefused as refusal:
-                half = max(1, len(calls[at:end]) // 2)
-                self.batch_size = min(half, refusal.most or half)
-            else:
-                at = end
+        return self._batches.parts(calls, types, self._batch, seconds)
 
     def _batch(
         self, calls: Sequence[Call], types: Sequence[Any], seconds: float | None
@@ -162,7 +172,7 @@ class Endpoint:
             if not body.lstrip().startswith(b"["):
                 # One answer for all of them: the batch itself is refused.
                 problem = self._failure(_decode(_reply, body), "", len(calls))
-                raise problem if isinstance(problem, TryAgain) else BatchRefused
+                raise of_batch(problem)
             return self._parts(_decode(_replies, body), calls, types)
 
     def _parts(
@@ -203,11 +213,8 @@ class Endpoint:
             yield patience
         except _OutOfTime:
             raise
-        except SlowDown as failure:
-            self.health.slowed(str(failure), failure.after)
-            raise
         except TryAgain as failure:
-            self.health.failed(str(failure), for_good=isinstance(failure, Barred))
+            self._note(failure)
             raise
         except NodeFailure:
             self.health.answered(monotonic() - began)
@@ -216,6 +223,12 @@ class Endpoint:
             self.health.answered(monotonic() - began)
         finally:
             self._waited.seconds = self.waited + monotonic() - began
+
+    def _note(self, failure: TryAgain) -> None:
+        if isinstance(failure, SlowDown):
+            self.health.slowed(str(failure), failure.after)
+        else:
+            self.health.failed(str(failure), for_good=isinstance(failure, Barred))
 
     def _post(self, body: bytes, patience: float, calls: Sequence[Call]) -> bytes:
         until = monotonic() + patience
@@ -256,9 +269,13 @@ class Endpoint:
                 failure = None
             if isinstance(failure, SlowDown) and after is not None:
                 raise SlowDown(str(failure), after)
-            if failure is not None and (status < 500 or not isinstance(failure, Refused)):
-                refuses_all = calls > 1 and isinstance(failure, Refused)
-                raise BatchRefused if refuses_all else failure
+            if method == LOGS and failure is None:
+                failure = LogsRefused(status, f"HTTP {status}")
+            if failure is not None and calls > 1:
+                raise of_batch(failure)
+            is_outage = status >= 500 and isinstance(failure, Refused) and method != LOGS
+            if failure is not None and not is_outage:
+                raise failure
         if status == 429 or (status == 503 and after is not None):
             raise SlowDown(f"HTTP {status}", after)
         if status == 413:
@@ -288,15 +305,18 @@ class Endpoint:
         error = reply.error
         if error is None:
             return None
-        text = self._address.without(error.message)
-        return meaning_of(error.code, text, error.data, method=method, calls=calls)
+        if isinstance(error, str):
+            error = _Error(message=error)
+        code = error.code if isinstance(error.code, int) else 0
+        text = self._address.without(error.message or "")
+        return meaning_of(code, text, error.data, method=method, calls=calls)
 
 
 def _too_large(method: str) -> NodeFailure:
     """What an answer is that has no end."""
     text = "too large an answer"
     if not method:
-        return _TooMuch(text)
+        return TooMuch(text)
     if method == LOGS:
         return RangeTooLarge(text, is_structural=False)
     if method == _RECEIPT:

@@ -2,7 +2,9 @@
 
 Providers agree on little: the same number stands for a limit of the rate here and for too many
 results there. So the text decides, and the number where the text says nothing. The wordings that
-are understood are listed in ``tests/chain/rpc/test_refusals.py``, provider by provider.
+are understood are listed in ``tests/chain/rpc/test_refusals.py``, provider by provider. They only
+save requests: what isn't understood is requested in smaller parts and from other providers
+(``Refused``, ``LogsRefused``).
 """
 
 from __future__ import annotations
@@ -10,9 +12,23 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from chain.core.failures import Moved, NodeFailure, RangeTooLarge, Refused, SlowDown, TryAgain
+from chain.core.failures import (
+    Halted,
+    LogsRefused,
+    MissingBlocks,
+    NodeFailure,
+    RangeTooLarge,
+    Refused,
+    SlowDown,
+    TryAgain,
+)
 
 LOGS: Final = "eth_getLogs"
+_OF_THE_SUBJECT: Final = frozenset({"eth_call", "eth_estimateGas", "eth_sendRawTransaction"})
+"""Methods whose errors may be about the contract or the transaction that a client has named: they
+never count as trouble of the provider."""
+_SUBSTITUTED: Final = frozenset({"eth_getBlockReceipts", "eth_feeHistory"})
+"""Methods that callers have a substitute for."""
 _LONGEST_TEXT = 500
 _QUOTA_PAUSE = 60.0  # seconds, when what is used up is of a day or a month
 
@@ -23,11 +39,13 @@ class Barred(TryAgain):
 
 class BatchRefused(NodeFailure):
     """There are too many calls in one request, or too much comes of them. ``most`` is how many
-    are allowed, if the text says so."""
+    are allowed, if the text says so. ``refusal`` is an error that doesn't name the batch as its
+    reason."""
 
-    def __init__(self, most: int | None = None) -> None:
+    def __init__(self, most: int | None = None, refusal: NodeFailure | None = None) -> None:
         super().__init__("too many calls in one request")
         self.most = most
+        self.refusal = refusal
 
 
 def meaning_of(
@@ -37,16 +55,14 @@ def meaning_of(
     many were in the request."""
     text = message[:_LONGEST_TEXT]
     full_text = f"{text} {_told(data)}"
-    if method != LOGS and (code == 3 or _REVERT.search(text)):
-        return Refused(code, text, _revert_data(data))
+    if method in _OF_THE_SUBJECT and (code == 3 or _HALT.search(text)):
+        return Halted(code, text, _revert_data(data))
     if calls > 1 and _BATCH.search(full_text):
         return BatchRefused(_least(full_text))
     if calls > 1 and (code == -32003 or not method) and _TOO_LARGE.search(full_text):
         return BatchRefused()
     if method == LOGS:
-        limit = _limit_of_logs(full_text)
-        if limit is not None:
-            return limit
+        return _limit_of_logs(full_text) or _other_of_logs(code, text, full_text, data)
     return _other(code, text, full_text, data, method)
 
 
@@ -56,27 +72,44 @@ def is_unknown_block(failure: Refused) -> bool:
 
 
 def _other(code: int, text: str, message: str, data: Any, method: str) -> NodeFailure:
-    if code == 429 or _RATE.search(message):
-        return SlowDown("the provider limits the rate", _pause(message))
-    if code in (401, 403) or _BARRED.search(message):
-        return Barred("the provider doesn't let the service in")
+    failure = _of_the_service(code, message)
+    if failure is not None:
+        return failure
     if code == -32005:
-        if method == LOGS:
-            return RangeTooLarge("too many logs", is_structural=False)
         return SlowDown("the provider limits the rate")
-    is_about_the_call = _UNKNOWN_BLOCK.search(text) or _OF_THE_CALL.search(text)
-    if not is_about_the_call and (code == -32603 or _BUSY.search(message)):
+    is_trouble = code == -32603 or _BUSY.search(message)
+    if is_trouble and method not in _OF_THE_SUBJECT | _SUBSTITUTED:
         return TryAgain(f"the provider is in trouble ({code})")
     return Refused(code, text, data)
 
 
-def _limit_of_logs(message: str) -> RangeTooLarge | Moved | None:
+def _other_of_logs(code: int, text: str, message: str, data: Any) -> NodeFailure:
+    """Only a code that says so means a rate: texts about plans, requests and keys are used for
+    ranges as well."""
+    failure = _of_the_service(code, message)
+    if failure is None and code == -32005:
+        return RangeTooLarge("too many logs", is_structural=False)
+    if failure is not None and code == 429:
+        return failure
+    return LogsRefused(code, text, data, otherwise=failure)
+
+
+def _of_the_service(code: int, message: str) -> SlowDown | Barred | None:
+    """What the provider has against all requests of the service, if the text is about that."""
+    if code == 429 or _RATE.search(message):
+        return SlowDown("the provider limits the rate", _pause(message))
+    if code in (401, 403) or _BARRED.search(message):
+        return Barred("the provider doesn't let the service in")
+    return None
+
+
+def _limit_of_logs(message: str) -> RangeTooLarge | MissingBlocks | None:
     results = _RESULTS.search(message)
     offered = _offered(message)
     if results and offered:
         return RangeTooLarge("too many logs", offered, is_structural=False)
     if _NOT_THERE.search(message):
-        return Moved("the provider doesn't have all of these blocks")
+        return MissingBlocks("the provider doesn't have all of these blocks")
     is_range = _RANGE.search(message)
     blocks = _blocks(message) if is_range else None
     if blocks:
@@ -155,18 +188,18 @@ _BUSY = _any(
     r"unavailable|try again|temporar|upstream|connection|unhealthy|overloaded|syncing|too busy",
     r"no (?:backend|healthy|available)|not ready|header for hash not found",
 )
-# Nodes wrap these in "internal error" now and then.
-_OF_THE_CALL = _any(
-    r"nonce|insufficient (?:funds|balance)|underpriced|already known|known transaction|\bgas\b",
-    r"\bfee\b|invalid (?:sender|signature|transaction|opcode|argument|params)|initcode|eip-?\d",
-    r"(?:not|isn't) (?:supported|available)|does not exist|unsupported",
-)
 _BARRED = _any(
     r"(?:api|access|project|auth\w*)[ -]?(?:key|token)\b|(?:invalid|missing|wrong|expired) key",
     r"must be authenticated|authenticat|unauthori[sz]ed|access denied|forbidden|project id",
     r"account (?:is )?(?:disabled|suspended|inactive)|payment required",
 )
-_REVERT = re.compile(r"revert|vm execution error|vm exception|out of gas", re.IGNORECASE)
+# By geth and erigon, nethermind, besu, reth, anvil and hardhat.
+_HALT = _any(
+    r"revert|vm execution error|vm exception|evm (?:error|halt)|evm: |out of ?gas",
+    r"(?:invalid|undefined|illegal|bad) ?(?:opcode|instruction|jump)|opcode not defined",
+    r"stack (?:under|over)flow|stack limit reached|write protection|state change during static",
+    r"static call violation|return ?data out of bounds|call depth exceeded|gas uint64 overflow",
+)
 _UNKNOWN_BLOCK = _any(
     r"unknown block|(?:header|block)(?: \S+)? (?:was )?not found|cannot find (?:the )?block",
     r"hash .{0,80}not found|no such block|not canonical|resource not found|^not found",

@@ -152,7 +152,7 @@ def test_less_than_was_allowed_says_nothing_about_more() -> None:
     assert ranges.width == 1000
 
 
-@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 20_000), st.floats(0, 60))))
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 20_000), st.floats(0, 60))))
 def test_whatever_happens_the_width_is_between_one_and_the_ceiling(
     happenings: list[tuple[int, int, float]],
 ) -> None:
@@ -165,6 +165,10 @@ def test_whatever_happens_the_width_is_between_one_and_the_ceiling(
             ranges.too_large(blocks, number or None, is_structural=True)
         elif kind == 2:
             ranges.too_slow(blocks)
+        elif kind == 3:
+            ranges.refused(blocks)
+        elif kind == 4:
+            ranges.failed(blocks)
         else:
             ranges.succeeded(blocks, number, seconds)
         assert 1 <= ranges.width <= ranges.ceiling <= 10_000
@@ -175,3 +179,60 @@ def test_a_cap_on_results_is_stayed_below_in_the_long_run(cap: int) -> None:
     ranges = Ranges(100_000)
     answers = [ask(ranges, WIDEST, is_structural=False, density=3, cap=cap) for _ in range(100)]
     assert answers.count(False) <= 8 + 10
+
+
+def ask_for_no_reason(ranges: Ranges, most: int) -> bool:
+    """As ``ask``, of a provider that refuses by a sentence that isn't understood."""
+    blocks = ranges.width
+    if blocks <= most:
+        ranges.succeeded(blocks, 0, 0.1)
+        return True
+    assert ranges.refused(blocks)
+    return False
+
+
+@given(SIZES, SIZES)
+def test_a_limit_without_a_reason_is_found_by_halving(width: int, most: int) -> None:
+    ranges = Ranges(width)
+    refusals = 0
+    answered = 0
+    while answered <= min(width, most) // 2:
+        blocks = ranges.width
+        is_answered = ask_for_no_reason(ranges, most)
+        answered = max(answered, blocks) if is_answered else answered
+        refusals += not is_answered
+    assert refusals <= ceil(log2(max(2, width / most))) + 1
+
+
+@given(st.integers(1, 100_000))
+def test_a_limit_without_a_reason_is_seldom_exceeded_again(most: int) -> None:
+    ranges = Ranges()
+    answers = [ask_for_no_reason(ranges, most) for _ in range(2000)]
+    assert answers.count(False) <= 2 * ceil(log2(max(2, most))) + 20
+    assert answers[-1000:].count(False) <= 3
+    assert ranges.width > most // 2 or most < 3
+
+
+@given(SIZES, st.integers(1, WIDEST), st.booleans())
+def test_a_provider_that_refuses_everything_costs_three_requests_and_teaches_nothing(
+    width: int, ceiling: int, is_structural: bool
+) -> None:
+    ranges = Ranges(width, ceiling)
+    before = (ranges.width, ranges.ceiling, ranges.limit)
+    requests = 1
+    while ranges.refused(ranges.width):
+        requests += 1
+    assert requests <= 3
+    assert (ranges.width, ranges.ceiling, ranges.limit) == before
+    # The same where the reason seems to be understood.
+    while ranges.too_large(ranges.width, is_structural=is_structural):
+        pass
+    assert (ranges.width, ranges.ceiling, ranges.limit) == before
+
+
+def test_after_a_failure_the_next_range_is_half_and_grows_again() -> None:
+    ranges = Ranges(64)
+    ranges.failed(64)
+    assert ranges.width == 32
+    ranges.succeeded(32, 0, 0.1)
+    assert ranges.width == 256

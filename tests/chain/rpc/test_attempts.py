@@ -12,12 +12,14 @@ import pytest
 from chain import rpc
 from chain.core.failures import Moved, Refused, TryAgain, Unavailable
 from chain.core.node import LogFilter, header_in
-from chain.rpc import pool
+from chain.rpc import contracts, pool
+from chain.rpc.contracts import Call, Reverted
 from chain.rpc.pool import pool_of
 from tests.chain.rpc.networks import network, provider, proxies
 from tests.evm import faults
 from tests.evm.node import Node
 from tests.evm.proxy import HttpAnswer, Proxy, proxied
+from tests.evm.refuser import Refusal, Refuser
 
 pytestmark = pytest.mark.django_db
 ID = 31337
@@ -130,7 +132,98 @@ def test_a_step_is_run_again_from_its_beginning(pair: list[Proxy]) -> None:
     assert observed == ["first", "second"]
 
 
-@pytest.mark.parametrize("failure", [Moved("gone"), Refused(1, "no"), ValueError("mine")])
+ADDRESS = "0x" + "11" * 20
+READS = {
+    "header": lambda node: node.header("latest"),
+    "headers": lambda node: node.headers([0, 1]),
+    "logs": lambda node: node.logs(LogFilter((ADDRESS,)), 0, 2),
+    "logs of blocks": lambda node: node.logs_of(LogFilter((ADDRESS,)), [node.header(1).hash]),
+    "headers and logs": lambda node: node.headers_and_logs([0, 1], LogFilter((ADDRESS,))),
+    "receipts": lambda node: node.receipts(["0x" + "ab" * 32]),
+    "transactions": lambda node: node.transactions(["0x" + "ab" * 32] * 2),
+    "balance": lambda node: contracts.balance_of(node, ADDRESS),
+    "code": lambda node: contracts.has_code(node, ADDRESS),
+    "nonce": lambda node: contracts.nonce_of(node, ADDRESS),
+    "call": lambda node: contracts.call(node, Call(ADDRESS, "0x")),
+    "calls": lambda node: contracts.calls(node, [Call(ADDRESS, "0x")] * 2),
+    "estimate": lambda node: contracts.estimate(node, Call(ADDRESS, "0x")),
+    "prices": contracts.prices,
+    "broadcast": lambda node: contracts.broadcast(node, "0x00"),
+}
+METHODS = (
+    *("eth_getBlockByNumber", "eth_getBlockByHash", "eth_getLogs", "eth_getTransactionReceipt"),
+    *("eth_getTransactionByHash", "eth_getBalance", "eth_getCode", "eth_getTransactionCount"),
+    *("eth_call", "eth_estimateGas", "eth_gasPrice", "eth_feeHistory", "eth_sendRawTransaction"),
+)
+UNKNOWN = [
+    Refusal(-32701, "History has been pruned for this block."),
+    Refusal(-32602, "Archive requests require a personal token", status=403, is_of_all=True),
+    Refusal(17, "ozmi", status=400, is_of_all=True),
+    Refusal(-32603, "vupp", is_of_all=True),
+    Refusal(-32000, ""),
+]
+
+
+@pytest.mark.parametrize("refusal", UNKNOWN, ids=str)
+@pytest.mark.parametrize("read", READS)
+def test_what_one_provider_refuses_another_one_answers(
+    pair: list[Proxy], node: Node, read: str, refusal: Refusal
+) -> None:
+    node.mine(2)
+    rpc.attempt(ID, head)
+    refuser = Refuser(refusal, methods=frozenset(METHODS))
+    pair[0].on_request(refuser.request)
+    pair[0].on_reply(refuser.reply)
+    pair[1].on("eth_sendRawTransaction", faults.gives("0x" + "ab" * 32))
+
+    def step(node: rpc.Node) -> str:
+        READS[read](node)
+        return node.provider
+
+    for _ in range(4):
+        assert rpc.attempt(ID, step) == "second"
+        pool_of(ID)._kept_until = 0.0
+    first = pool_of(ID).members()[0].health
+    assert first.is_avoided or first.is_paused
+    assert first.trouble
+    assert refuser.refused <= 3 * 16
+
+
+def test_what_all_providers_refuse_counts_against_none(pair: list[Proxy]) -> None:
+    """A client may have named what no node answers."""
+    for proxy in pair:
+        proxy.on("eth_call", faults.fails(-32000, "zulk"))
+    for _ in range(4):
+        with pytest.raises(Unavailable, match="zulk") as raised:
+            rpc.attempt(ID, READS["call"])
+        assert raised.value.refusal is not None
+    assert pair[0].calls["eth_call"] == pair[1].calls["eth_call"] == 8
+    for member in pool_of(ID).members():
+        assert not member.health.is_avoided
+        assert not member.health.is_paused
+
+
+def test_a_halt_of_the_contract_is_its_answer(pair: list[Proxy]) -> None:
+    pair[0].on("eth_call", faults.fails(-32603, "EVM error InvalidOperandOOG"))
+    with pytest.raises(Reverted, match="InvalidOperandOOG"):
+        rpc.attempt(ID, READS["call"])
+    assert pair[1].requests == 0
+
+
+def test_blocks_that_no_provider_has_have_moved(pair: list[Proxy], node: Node) -> None:
+    beyond = node.head + 10
+
+    def step(each: rpc.Node) -> object:
+        return each.logs(LogFilter((ADDRESS,)), beyond, beyond + 5)
+
+    with pytest.raises(Moved):
+        rpc.attempt(ID, step)
+    assert pair[0].calls["eth_getLogs"] == pair[1].calls["eth_getLogs"] == 2
+
+
+@pytest.mark.parametrize(
+    "failure", [Moved("gone"), Reverted("no", None), ValueError("mine")], ids=str
+)
 def test_what_is_no_failure_of_the_provider_comes_out(
     pair: list[Proxy], failure: Exception
 ) -> None:

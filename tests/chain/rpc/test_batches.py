@@ -7,13 +7,21 @@ from collections.abc import Iterator
 
 import pytest
 
-from chain.core.failures import Moved, RangeTooLarge, Refused, TryAgain
+from chain.core.failures import (
+    LogsRefused,
+    Moved,
+    RangeTooLarge,
+    Refused,
+    SlowDown,
+    TryAgain,
+)
 from chain.core.node import LogFilter
 from chain.rpc.client.http_node import HttpNode
 from chain.rpc.client.json_rpc import Endpoint
 from tests.evm import faults
 from tests.evm.node import Node
 from tests.evm.proxy import HttpAnswer, Proxy, proxied
+from tests.evm.refuser import Refusal, Refuser
 
 ANY = LogFilter(addresses=("0x" + "11" * 20,))
 
@@ -243,3 +251,83 @@ def test_a_log_without_a_place_is_no_answer(
     proxy.on("eth_getLogs", faults.altered(lambda logs: [{**log, name: value} for log in logs]))
     with pytest.raises(TryAgain):
         http_node.logs(LogFilter(addresses=(gem.address,)), 0, node.head)
+
+
+ERRORS = [(-32602, "specify less number of addresses"), (-32000, "kolv"), (-32603, "out of range")]
+
+
+@pytest.mark.parametrize(("code", "text"), ERRORS)
+def test_the_number_of_contracts_in_a_filter_is_learned_from_refusals(
+    proxy: Proxy, endpoint: Endpoint, http_node: HttpNode, node: Node, code: int, text: str
+) -> None:
+    gems = [node.deployed("Gem") for _ in range(9)]
+    for gem in gems:
+        gem.transact("spam", 1)
+    node.mine(1)
+    hashes = [node.block(number)["hash"] for number in range(1, node.head + 1)]
+    log_filter = LogFilter(tuple(gem.address for gem in gems))
+    refuser = Refuser(Refusal(code, text), most_contracts=3)
+    proxy.on_request(refuser.request)
+    proxy.on_reply(refuser.reply)
+    for _ in range(3):
+        logs = [log for some in http_node.logs_of(log_filter, hashes) for log in some]
+        assert [log.height for log in logs] == [*range(10, 19)]
+        assert {log.address.lower() for log in logs} == {gem.address.lower() for gem in gems}
+        assert endpoint.contracts.width in (2, 3)
+    # It is known from then on, also for ranges.
+    refused = refuser.refused
+    assert len(http_node.logs(log_filter, 0, node.head)) == 9
+    assert len(http_node.headers_and_logs([0, node.head], log_filter)[1]) == 9
+    assert refuser.refused == refused
+    assert endpoint.health.failures == 0
+
+
+def test_a_provider_that_refuses_each_contract_is_asked_for_few(
+    proxy: Proxy, endpoint: Endpoint, http_node: HttpNode, node: Node
+) -> None:
+    log_filter = LogFilter(tuple(f"0x{number:040x}" for number in range(100)))
+    proxy.on("eth_getLogs", faults.fails(-32000, "kolv"))
+    with pytest.raises(LogsRefused):
+        http_node.logs(log_filter, 0, 0)
+    assert proxy.calls["eth_getLogs"] == 3
+    assert endpoint.contracts.width > 100
+
+
+def test_a_text_about_the_rate_holds_for_logs_if_the_smallest_request_is_refused(
+    proxy: Proxy, endpoint: Endpoint, http_node: HttpNode, node: Node
+) -> None:
+    proxy.on("eth_getLogs", faults.fails(-32000, "requests per second exceeded"))
+    with pytest.raises(LogsRefused):
+        http_node.logs(ANY, 0, 1)
+    assert not endpoint.health.is_paused
+    with pytest.raises(SlowDown):
+        http_node.logs(ANY, 1, 1)
+    assert endpoint.health.is_paused
+
+
+@pytest.mark.parametrize("status", [200, 403, 500])
+def test_a_node_that_refuses_everything_is_not_asked_call_by_call(
+    proxy: Proxy, endpoint: Endpoint, http_node: HttpNode, status: int
+) -> None:
+    def refuse(calls: list) -> None:
+        error = {"code": -32000, "message": "kolv"}
+        body = {"jsonrpc": "2.0", "id": None, "error": error}
+        raise HttpAnswer(status, json.dumps(body).encode())
+
+    proxy.on_request(refuse)
+    with pytest.raises((Refused, TryAgain)):
+        http_node.headers([*range(64)])
+    assert proxy.requests <= 8
+    assert endpoint.batch_size == 100
+
+
+def test_the_size_of_a_batch_recovers(
+    proxy: Proxy, endpoint: Endpoint, http_node: HttpNode, node: Node
+) -> None:
+    """A batch may have been refused for one of its calls."""
+    proxy.on_request(at_most(1, one_error), times=3)
+    http_node.headers([0] * 8)
+    assert endpoint.batch_size < 8
+    for _ in range(60):
+        http_node.headers([0] * endpoint.batch_size)
+    assert endpoint.batch_size >= 8

@@ -53,6 +53,33 @@ def test_three_failures_in_a_row_are_a_minute_s_pause(health: Health, clock: Clo
     assert not health.is_paused
 
 
+def test_a_provider_that_refuses_what_others_answer_comes_after_them(
+    health: Health, clock: Clock
+) -> None:
+    pauses = []
+    for _ in range(9):
+        for _ in range(2 if not pauses else 0):
+            health.refused("refuses eth_getLogs")
+            assert not health.is_avoided
+        health.refused("refuses eth_getLogs")
+        health.answered(0.1)  # other requests
+        began = clock.now
+        while health.is_avoided:
+            clock.now += 1
+        pauses.append(clock.now - began)
+        assert not health.is_paused
+    assert pauses[:5] == [60, 120, 240, 480, 600]
+    assert pauses[-1] == 600
+    assert health.trouble == "refuses eth_getLogs"
+
+
+def test_refusals_that_are_far_apart_say_nothing(health: Health, clock: Clock) -> None:
+    for _ in range(10):
+        health.refused("refuses eth_getLogs")
+        assert not health.is_avoided
+        clock.now += FAILURE_PAUSE + 1
+
+
 def test_pauses_for_the_rate_grow_up_to_five_seconds(health: Health, clock: Clock) -> None:
     pauses = []
     for _ in range(10):

@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chain.core.failures import Moved, NodeFailure, RangeTooLarge, Refused, SlowDown, TryAgain
+from chain.core.failures import (
+    REFUSALS_OF_LOGS,
+    Halted,
+    LogsRefused,
+    Moved,
+    NodeFailure,
+    RangeTooLarge,
+    Refused,
+    SlowDown,
+    TryAgain,
+)
 from chain.rpc.client.refusals import LOGS, Barred, BatchRefused, is_unknown_block, meaning_of
 
 # Provider, code, text, how many blocks it says are allowed.
@@ -200,6 +210,49 @@ def test_a_revert_keeps_its_data(code: int, text: str, data: object, expected: o
     meaning = meaning_of(code, text, data, method="eth_call")
     assert isinstance(meaning, Refused)
     assert meaning.data == expected
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        (-32000, "invalid opcode: INVALID"),  # geth
+        (-32000, "stack underflow (0 <=> 1)"),
+        (-32000, "out of gas: gas required exceeds allowance: 50000000"),
+        (-32000, "invalid jump destination"),
+        (-32603, "EVM error InvalidOperandOOG"),  # anvil
+        (-32603, "EVM error InvalidFEOpcode"),
+        (-32003, "EVM error: InvalidFEOpcode"),  # reth
+        (-32003, "out of gas: gas required exceeds: 50000000"),
+        (-32015, "VM execution error."),  # nethermind
+        (-32000, "VM Exception while processing transaction: invalid opcode"),  # hardhat
+        (-32603, "Internal error: EVM halted: OutOfGas"),
+        (-32000, "INVALID_OPERATION: invalid instruction"),
+    ],
+)
+def test_a_halt_of_the_evm_is_the_contract_s_answer(code: int, text: str) -> None:
+    assert isinstance(meaning_of(code, text, method="eth_call"), Halted)
+    # Of a call that runs no contract it is the provider's.
+    assert not isinstance(meaning_of(code, text, method="eth_getBalance"), Halted)
+    assert isinstance(meaning_of(code, text, method=LOGS), LogsRefused | RangeTooLarge)
+
+
+@pytest.mark.parametrize("code", [-32603, -32000, -32701, 0, 12, 403])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "History has been pruned for this block. To remove this limitation, order a full node",
+        "Archive requests require a personal token",
+        "getLogs request exceeded max allowed range",
+        "specify less number of addresses",
+        "Internal error",
+        "invalid api key",
+        "kolv",
+        "",
+    ],
+)
+def test_no_text_about_logs_forbids_a_smaller_request(code: int, text: str) -> None:
+    meaning = meaning_of(code, text, method=LOGS)
+    assert isinstance(meaning, REFUSALS_OF_LOGS)
 
 
 @pytest.mark.parametrize(
