@@ -21,7 +21,7 @@ _PEOPLE = {
 _CLASSES_OF_PEOPLE = {class_name: route for route, class_name in _PEOPLE.items()}
 
 LOG_IN = "/login"
-"""The path whose rules count whatever compares a password, and the log-in of staff."""
+"""The path whose rules also count other routes that compare a password, and logins of staff."""
 _ALSO_COMPARE_PASSWORDS = frozenset(("/verifyPassword", "/challenge"))
 
 _ANY_BELOW = "*"

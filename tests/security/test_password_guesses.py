@@ -1,4 +1,7 @@
-"""Whatever compares a password is limited as a log-in is: no route is a second place to guess."""
+"""Each request that compares a password is limited as a login: no route is a second place to guess.
+
+The admin's pages are in ``tests/objects/staff/test_guesses.py``.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,7 @@ from tests.password_hashers import Counting
 from tests.people import PASSWORD, User, sign_up
 from tests.rate_limits import limit, nothing_counted
 from tests.rest import CLIENT, Api
+from tests.security.test_ways_to_a_session import calls_of
 
 __all__ = ["limit", "nothing_counted"]
 
@@ -71,6 +75,17 @@ def counts_comparisons(settings: Any) -> None:
 @pytest.fixture
 def ann(db: None) -> User:
     return sign_up(f"ann{next(_names)}")
+
+
+def test_the_code_that_compares_passwords_is_this():
+    names = ("check_password", "user.check_password", "passwords.is_right")
+    assert calls_of(names) - {"objects.users.accounts.passwords.is_right"} == {
+        "objects.users.sign_in._owner_of",
+        # A new password with those that the user has had, for callers with a session.
+        "objects.users.accounts.passwords.check_history",
+        # The first staff user's with the file that the service wrote.
+        "backend.operations.preparation._is_valid",
+    }
 
 
 def test_the_routes_that_compare_passwords_are_these(ann: User, limit: Any):

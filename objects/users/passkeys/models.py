@@ -7,14 +7,13 @@ from django.db import models
 from objects.users.models import User
 
 
-class Passkey(models.Model):
-    """A key of a user's authenticator. ``credential_id`` is in base64url, and unique.
+class PasskeyColumns(models.Model):
+    """A key of an authenticator. ``credential_id`` is in base64url, and unique.
 
     ``sign_count`` is the last one that the authenticator has told; those that don't count say 0.
     """
 
     credential_id = models.TextField(primary_key=True, db_collation="C")
-    user = models.ForeignKey(User, models.CASCADE, related_name="passkeys")
     public_key = models.BinaryField()
     sign_count = models.BigIntegerField()
     name = models.TextField()
@@ -24,6 +23,15 @@ class Passkey(models.Model):
     backed_up = models.BooleanField()
     created_at = models.DateTimeField()
     used_at = models.DateTimeField(null=True)
+
+    class Meta:
+        abstract = True
+
+
+class Passkey(PasskeyColumns):
+    """A passkey of a user."""
+
+    user = models.ForeignKey(User, models.CASCADE, related_name="passkeys")
 
     class Meta:
         db_table = "objects_passkey"
@@ -37,7 +45,7 @@ class PasskeyChallenge(models.Model):
     """
 
     token_hash = models.BinaryField(primary_key=True)
-    purpose = models.TextField()  # register, add, log in
+    purpose = models.TextField()  # ``challenges.Purpose``
     challenge = models.BinaryField()
     username = models.TextField(null=True)
     invitation = models.TextField(null=True)  # of a custodian of wallets, encrypted
