@@ -11,6 +11,7 @@ from objects.files import models as files  # noqa: F401
 from objects.idempotency import models as idempotency  # noqa: F401
 from objects.learned import models as learned  # noqa: F401
 from objects.push import models as push  # noqa: F401
+from objects.staff import models as staff  # noqa: F401
 from objects.users import models as users  # noqa: F401
 from objects.users.passkeys import models as passkeys  # noqa: F401
 

@@ -20,6 +20,7 @@ from objects.products import offer_products
 from objects.push.statuses import StatusRules
 from objects.reencryption import encrypted_column
 from objects.rules import set_rules
+from objects.staff.models import StaffSecondFactor
 from objects.users.accounts import second_factor
 from objects.users.models import SecondFactor
 from objects.users.rules.classes import offer_classes
@@ -48,7 +49,8 @@ def wire(config: AppConfig) -> None:
     # The address of a File in an object is the service's, not the client's.
     set_file_address(address_in_value)
     # What ``manage.py rotate_keys`` encrypts again.
-    encrypted_column(SecondFactor, "secret", second_factor.PURPOSE)
+    for model in (SecondFactor, StaffSecondFactor):
+        encrypted_column(model, "secret", second_factor.PURPOSE)
     # The HTTP edge: session tokens, and requests that are sent again.
     ports.authenticate_session = tokens.authenticate
     ports.idempotency = replays

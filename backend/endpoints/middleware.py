@@ -17,7 +17,7 @@ from django.core.cache import close_caches
 from django.core.exceptions import DisallowedHost
 from django.core.signals import request_finished, request_started
 from django.db import close_old_connections, connections, reset_queries
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponseBase
 from django.urls import reverse
 
 from objects.file_urls import file_origin
@@ -129,40 +129,6 @@ def sources(request: HttpRequest, path: str) -> str:
 def _origin(address: str) -> str:
     parts = urlsplit(address)
     return f"{parts.scheme}://{parts.netloc}"
-
-
-class StaffLogIn:
-    """Middleware: guessing the passwords of staff is limited as ``/login`` is, by address."""
-
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
-        self._get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        if request.method == "POST" and request.path == reverse("admin:login"):
-            refusal = self._refusal(request)
-            if refusal is not None:
-                return refusal
-        return self._get_response(request)
-
-    def _refusal(self, request: HttpRequest) -> HttpResponse | None:
-        # Only here: this module is read before there are applications.
-        from backend.http.context import client_address
-        from backend.limits import Request, decide, rules_for
-
-        rules = rules_for("/login", "POST")
-        if not rules:
-            return None
-        address = client_address(request.META)
-        (verdict,) = decide([Request(rules, "/login", address, None)])
-        if verdict.refusal is None:
-            return None
-        headers = getattr(verdict.refusal, "headers", {})
-        return HttpResponse(
-            verdict.refusal.message,
-            content_type="text/plain; charset=utf-8",
-            status=verdict.refusal.status,
-            headers=headers,
-        )
 
 
 def _close_unusable_connections() -> None:

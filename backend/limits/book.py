@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 
 from backend.settings.rate_limits import METHODS, Rule
 
@@ -18,6 +19,10 @@ _PEOPLE = {
     "installations": "_Installation",
 }
 _CLASSES_OF_PEOPLE = {class_name: route for route, class_name in _PEOPLE.items()}
+
+LOG_IN = "/login"
+"""The path whose rules also count other routes that compare a password, and logins of staff."""
+_ALSO_COMPARE_PASSWORDS = frozenset(("/verifyPassword", "/challenge"))
 
 _ANY_BELOW = "*"
 _EVERYTHING = "/*"
@@ -75,11 +80,23 @@ class Book:
         word = path[1:].partition("/")[0]
         entries = self._by_word.get(word)
         always = self._always.get(method, ())
+        if _bare(path) in _ALSO_COMPARE_PASSWORDS:
+            return always + self._of_password_route(path, method)
         if word in _PEOPLE or path.startswith("/classes/_"):
             return always + self._of_people(path, method)
         if not entries and not self._everywhere:
             return always
         return always + _matching([*(entries or ()), *self._everywhere], (path,), method)
+
+    def _of_password_route(self, path: str, method: str) -> tuple[Rule, ...]:
+        """The rules of the path, and those of a log-in for requests that name an account."""
+        entries = self._by_word.get(_first_word(path), ())
+        own = _matching([*entries, *self._everywhere], (path,), method)
+        log_in = _matching(self._by_word.get(_first_word(LOG_IN), ()), (LOG_IN,), method)
+        names = {rule.name for rule in own}
+        return own + tuple(
+            replace(rule, names_account=True) for rule in log_in if rule.name not in names
+        )
 
     def _of_people(self, path: str, method: str) -> tuple[Rule, ...]:
         paths = tuple(filter(None, (path, _twin(path))))
@@ -96,11 +113,15 @@ def _first_word(path: str) -> str:
     return path[1:].partition("/")[0]
 
 
+def _bare(path: str) -> str:
+    """As routes: a slash at the end means nothing."""
+    return path[:-1] if path.endswith("/") else path
+
+
 def _matching(entries: Iterable[_Entry], paths: tuple[str, ...], method: str) -> tuple[Rule, ...]:
     if method == "HEAD":
         method = "GET"
-    # As routes: a slash at the end means nothing.
-    bare = [path[:-1] if path.endswith("/") else path for path in paths]
+    bare = [_bare(path) for path in paths]
     matching = []
     for pattern, rule in entries:
         if method in rule.methods:

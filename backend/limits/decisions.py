@@ -199,7 +199,7 @@ def _approximate_claims(request: Request) -> list[ApproximateClaim]:
     for rule in rules:
         if not rule.approximate:
             continue
-        if rule.by_auth_data is not None and not _is_meant(rule, request):
+        if not _is_meant(rule, request):
             continue
         if is_master and not rule.include_master:
             continue
@@ -283,6 +283,8 @@ def _applies(rule: Rule, request: Request) -> bool:
 
 def _is_meant(rule: Rule, request: Request) -> bool:
     """Whether the rule is about what the request's parameters ask for."""
+    if rule.names_account and not any(_names_given(request.parameters)):
+        return False
     return rule.by_auth_data is None or rule.by_auth_data is _gives_proof_alone(request.parameters)
 
 

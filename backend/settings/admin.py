@@ -23,6 +23,7 @@ def unfold(title: str) -> dict[str, Any]:
         ],
         # Browsers may keep it for an hour; the next release's has another address.
         "STYLES": [lambda request: f"/static/backend/admin.css?{__version__}"],
+        "ACCOUNT": {"navigation": "backend.site.model_admin.account_links"},
         "SIDEBAR": {"show_search": True, "navigation": "backend.site.model_admin.navigation"},
         "COLORS": {
             "primary": {

@@ -25,6 +25,7 @@ from backend.settings.areas.processes import Database
 from backend.settings.areas.push import Push
 from backend.settings.areas.sign_in import SignIn
 from backend.settings.areas.sockets import Sockets
+from backend.settings.areas.staff import Staff
 from backend.settings.areas.users import Users
 from backend.settings.declaration import Area, Setting
 
@@ -40,6 +41,7 @@ class ServiceSettings(
     Chain,
     Passkeys,
     Users,
+    Staff,
     Mail,
     Push,
     SignIn,

@@ -105,6 +105,7 @@ class Rule:
 
     With ``signed_in`` it applies to requests of users alone. ``by_auth_data`` is true for requests
     alone that give ``authData`` and neither a password nor an address, false for all but those.
+    With ``names_account`` it applies to requests alone that name an account; no setting says so.
     With ``approximate`` each process counts most requests in its memory
     (``backend.limits.approximate_counts``)."""
 
@@ -120,6 +121,7 @@ class Rule:
     signed_in: bool = False
     by_auth_data: bool | None = None
     approximate: bool = False
+    names_account: bool = False
 
 
 def read(setting: object) -> tuple[Rule, ...]:

@@ -18,11 +18,14 @@ from django.http import HttpRequest, HttpResponseBase
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import conditional_escape
+from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_protect
 from unfold.admin import ModelAdmin as UnfoldModelAdmin
 from unfold.paginator import InfinitePaginator
 from unfold.sites import UnfoldAdminSite
 
 from backend.kernel.errors import ServiceError
+from backend.settings.conf import service_settings
 from backend.site.staff import require
 
 Section = Literal["Data", "People", "Server code", "Chain", "Operations", "Staff"]
@@ -46,6 +49,7 @@ class Page:
     icon: str
     permission: str | None
     position: int
+    is_before_log_in: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +74,14 @@ def page(
     section: Section | None = None,
     icon: str = "draft",
     position: int = 50,
+    is_before_log_in: bool = False,
 ) -> Callable[[_View], _View]:
     """Put a view at ``/admin/ROUTE`` under the url name ``admin:NAME``.
 
     Staff without ``permission`` are refused (403); None leaves it to the view, which has to ask
     for one itself. A ``ServiceError`` that the view raises becomes a page that says it. With a
-    section the page is in the sidebar.
+    section the page is in the sidebar. With ``is_before_log_in`` the view decides alone who may see
+    the page.
     """
 
     def register(view: _View) -> _View:
@@ -88,7 +94,9 @@ def page(
             except ServiceError as error:
                 return error_page(request, error)
 
-        _pages[name] = Page(route, name, checked, title, section, icon, permission, position)
+        _pages[name] = Page(
+            route, name, checked, title, section, icon, permission, position, is_before_log_in
+        )
         return checked
 
     return register
@@ -135,7 +143,15 @@ class Site(UnfoldAdminSite):
 
     def extra_urls(self) -> list[URLPattern]:
         return [
-            path(page.route, self.admin_view(page.view), name=page.name) for page in _pages.values()
+            path(
+                page.route,
+                # As Django's own log-in page.
+                never_cache(csrf_protect(page.view))
+                if page.is_before_log_in
+                else self.admin_view(page.view),
+                name=page.name,
+            )
+            for page in _pages.values()
         ]
 
     def index(
@@ -220,6 +236,14 @@ def _entry(title: str, icon: str, link: str, position: int) -> tuple[int, str, d
 
 def _place(entry: tuple[int, str, dict[str, Any]]) -> tuple[int, str]:
     return entry[0], entry[1]
+
+
+def account_links(request: HttpRequest) -> list[dict[str, Any]]:
+    """The links of the menu of the staff user's own account."""
+    links = [{"title": "Change password", "link": reverse("admin:password_change")}]
+    if service_settings.STAFF_SECOND_FACTOR != "off":
+        links.append({"title": "Second factor", "link": reverse("admin:second_factor_set_up")})
+    return links
 
 
 def environment_badge(request: HttpRequest) -> list[str]:

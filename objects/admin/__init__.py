@@ -7,7 +7,7 @@ them share ``staff_access``.
 
 from __future__ import annotations
 
-from objects.admin import operations, people  # noqa: F401 (register their pages)
+from objects.admin import operations, people, second_factor  # noqa: F401 (register their pages)
 from objects.admin.browser import (  # noqa: F401 (register their pages)
     export,
     impersonation,

@@ -182,13 +182,21 @@ class Identity(models.Model):
         )
 
 
-class SecondFactor(models.Model):
-    """A user's one-time password generator. ``secret`` is encrypted; ``last_step`` was used."""
+class SecondFactorColumns(models.Model):
+    """A one-time password generator. ``secret`` is encrypted; ``last_step`` was used."""
 
-    user = models.OneToOneField(User, models.CASCADE, primary_key=True)
     secret = models.TextField()
     last_step = models.BigIntegerField(default=0)
     created_at = models.DateTimeField()
+
+    class Meta:
+        abstract = True
+
+
+class SecondFactor(SecondFactorColumns):
+    """A user's one-time password generator."""
+
+    user = models.OneToOneField(User, models.CASCADE, primary_key=True)
 
     class Meta:
         db_table = "objects_second_factor"

@@ -53,13 +53,6 @@ WHERE (%(name)s::text IS NULL OR u.username_key IN (%(name)s, %(former_name)s))
 AND (%(address)s::text IS NULL OR u.email_key IN (%(address)s, %(former_address)s))
 ORDER BY u.username_key = %(former_name)s DESC, u.email_key = %(former_address)s DESC LIMIT 1
 """
-# At most four rows, by two indexes.
-_BY_NAME_OR_ADDRESS: Final = f"""{_ACCOUNT}
-WHERE u.username_key IN (%(key)s, %(former)s) OR u.email_key IN (%(key)s, %(former)s)
-ORDER BY (u.username_key IN (%(key)s, %(former)s)) IS TRUE DESC,
-    (u.username_key = %(former)s) IS TRUE DESC, (u.email_key = %(former)s) IS TRUE DESC
-LIMIT 1
-"""
 _HASH_NEAR: Final = """
 SELECT COALESCE(
     (SELECT encoded FROM objects_password WHERE user_id >= %(user_id)s ORDER BY user_id LIMIT 1),
@@ -93,13 +86,6 @@ def account_of_name(name: AccountKeys, address: AccountKeys) -> Account | None:
         "former_address": address.former,
     }
     rows = fetch_rows(Account, _BY_NAME, params, prepare=False)
-    return rows[0] if rows else None
-
-
-def account_of_name_or_address(keys: AccountKeys) -> Account | None:
-    """Return the account with this user name, else that with this address, or None."""
-    params = {"key": keys.key, "former": keys.former}
-    rows = fetch_rows(Account, _BY_NAME_OR_ADDRESS, params, prepare=False)
     return rows[0] if rows else None
 
 
@@ -148,6 +134,11 @@ ON CONFLICT (user_id) DO UPDATE SET
 WHERE f.locked_until IS NULL OR f.locked_until <= statement_timestamp()
 RETURNING 1
 """
+# Without the guess that locked it, an account isn't locked.
+_RETURN_GUESS: Final = """
+UPDATE objects_failed_logins SET count = count - 1, locked_until = NULL
+WHERE user_id = %(user_id)s AND count > 0
+"""
 _SECONDS_LOCKED: Final = """
 SELECT extract(epoch FROM locked_until - statement_timestamp())
 FROM objects_failed_logins WHERE user_id = %(user_id)s
@@ -159,6 +150,11 @@ def claim_guess(user_id: str, threshold: int, minutes: int) -> bool:
     """Count a guess at a password; return False, and count nothing, while the account is locked."""
     params = {"user_id": user_id, "threshold": threshold, "minutes": minutes}
     return bool(fetch(_CLAIM_GUESS, params, prepare=True))
+
+
+def return_guess(user_id: str) -> None:
+    """Take back what ``claim_guess`` has counted."""
+    fetch(_RETURN_GUESS, {"user_id": user_id}, prepare=True)
 
 
 def seconds_locked(user_id: str) -> float:

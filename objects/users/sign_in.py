@@ -44,10 +44,24 @@ from objects.users.rules.users import verified
 from objects.users.sessions import gate, tokens
 
 
-def _find(username: str | None, email: str | None) -> Account | None:
-    if username is not None and email is None:
-        return rows.account_of_name_or_address(_keys(username))
-    return rows.account_of_name(_keys(username), _keys(email))
+def _accounts(username: str | None, email: str | None) -> list[Account | None]:
+    """Return the accounts to compare a password with, in their order; None where there is none.
+
+    A ``username`` alone may be a user's address. If it is another user's name as well, the user who
+    has verified the address comes second: taking an address as a name locks no owner out. The
+    length depends on the text alone, so the time of a log-in reveals no account.
+    """
+    name, address = _keys(username), _keys(email)
+    if username is None or email is not None:
+        return [rows.account_of_name(name, address)]
+    named = rows.account_of_name(name, AccountKeys())
+    if "@" not in (name.key or ""):
+        return [named]
+    owner = rows.account_of_name(AccountKeys(), name)
+    if named is None:
+        return [owner, None]
+    is_other = owner is not None and owner.user_id != named.user_id
+    return [named, owner if is_other and owner and owner.address_is_verified else None]
 
 
 def _keys(text: str | None) -> AccountKeys:
@@ -65,7 +79,7 @@ def _keys(text: str | None) -> AccountKeys:
 def _check_password(body: Mapping[str, Any]) -> Account:
     """Return the account that the name or the address and the password belong to.
 
-    A ``username`` alone may be the user's address, unless it is another user's name.
+    Everything that compares a user's password calls this (tests/security/test_password_guesses.py).
     Raises ``UsernameMissing``, ``PasswordMissing``, ``ObjectNotFound`` (wrong, or locked).
     """
     username, email, password = (body.get(name) for name in ("username", "email", "password"))
@@ -75,14 +89,36 @@ def _check_password(body: Mapping[str, Any]) -> Account:
         raise PasswordMissing("password is required.")
     if not all(value is None or isinstance(value, str) for value in (username, email, password)):
         raise ObjectNotFound(gate.WRONG)
-    account = _find(username or None, email or None)
-    if account is not None:
-        passwords.claim_guess(account.user_id)
-    user_id, encoded = (account.user_id, account.encoded) if account else (None, None)
-    name = _keys(username or email).key or ""
-    if not passwords.is_right(user_id, str(password), encoded, name) or account is None:
-        raise ObjectNotFound(gate.WRONG)
-    return account
+    accounts = _accounts(username or None, email or None)
+    return _owner_of(str(password), accounts, _keys(username or email).key or "")
+
+
+def _owner_of(password: str, accounts: list[Account | None], name: str) -> Account:
+    """Return the first account with this password, after as many comparisons as accounts.
+
+    Each is one guess at its account, but not if the password is that of another one.
+    """
+    owner: Account | None = None
+    refusal = ObjectNotFound(gate.WRONG)
+    claimed: list[str] = []
+    for place, account in enumerate(accounts):
+        if account is not None and owner is None:
+            try:
+                passwords.claim_guess(account.user_id)
+            except ObjectNotFound as error:
+                refusal = error
+                continue
+            claimed.append(account.user_id)
+        compared = account if owner is None else None
+        user_id, encoded = (compared.user_id, compared.encoded) if compared else (None, None)
+        if passwords.is_right(user_id, password, encoded, f"{name}{' ' * place}"):
+            owner = compared
+    if owner is None:
+        raise refusal
+    for user_id in claimed:
+        if user_id != owner.user_id:
+            passwords.return_guess(user_id)
+    return owner
 
 
 def log_in(principal: Principal, body: Mapping[str, Any]) -> Wire:

@@ -56,6 +56,28 @@ def test_an_unknown_user_costs_the_same_work(client, ann, settings, route):
     assert work == [1] * 5
 
 
+def test_a_name_that_may_be_an_address_costs_the_same_work_in_every_case(client, master, settings):
+    """Two accounts, one of them by name, one by its address, an unverified one, or none."""
+    for name, address, is_verified in (
+        ("owner", "taken@example.org", True),
+        ("alone", "alone@example.org", True),
+        ("unverified", "unverified@example.org", False),
+    ):
+        owner = sign_up(name, email=address)
+        master.put(f"/users/{owner.user_id}", {"emailVerified": is_verified})
+    for name in ("taken@example.org", "unverified@example.org", "named@example.org"):
+        client.post("/users", {"username": name, "password": f"of {name}"})
+    settings.PASSWORD_HASHERS = ["tests.password_hashers.Counting"]
+    work = set()
+    for name in ("taken", "unverified", "named", "alone", "nobody"):
+        for password in (PASSWORD, f"of {name}@example.org", "wrong"):
+            body = {"username": f"{name}@example.org", "password": password}
+            before = Counting.verified
+            directly(client, "POST", "/verifyPassword", body)
+            work.add(Counting.verified - before)
+    assert work == {2}
+
+
 def test_an_unknown_name_is_compared_with_the_hash_of_an_account(db):
     """The hashes of imported accounts take longer: a fixed one would show who has been imported."""
     maintenance = Api(MAINTENANCE)

@@ -149,6 +149,12 @@ def claim_guess(user_id: str) -> None:
         raise _locked(rows.seconds_locked(user_id))
 
 
+def return_guess(user_id: str) -> None:
+    """Take back what ``claim_guess`` has counted: the password was another account's."""
+    if service_settings.LOCKOUT_THRESHOLD > 0:
+        rows.return_guess(user_id)
+
+
 def check_not_locked(user_id: str) -> None:
     """Raise what ``claim_guess`` raises while the account is locked, without counting anything."""
     left = rows.seconds_locked(user_id) if service_settings.LOCKOUT_THRESHOLD > 0 else 0.0

@@ -1,5 +1,8 @@
 """The second factor: one-time passwords by time (RFC 6238: SHA-1, 30 s, 6 digits).
 
+``SecondFactors`` are those of one kind of accounts: of users, which this module's functions are
+about, and of staff (``objects.staff``).
+
 A right token works once, and so does a recovery code, however many requests use it at once. That
 is decided by one statement; if the caller has a transaction open and rolls it back, the token is
 unused again. After ten wrong tokens in an hour only recovery codes count, until a right one or the
@@ -17,9 +20,10 @@ import contextlib
 import hashlib
 import hmac
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
 from cryptography.fernet import InvalidToken
 from django.db import transaction
@@ -44,7 +48,6 @@ STEP = 30  # seconds
 DIGITS = 6
 _WINDOW = 1  # steps that a clock may be early or late
 _SHORTEST_SECRET, _LONGEST_SECRET = 20, 256  # characters; Parse asks for 20
-_RECOVERY_CODES = 2
 _RECOVERY_LENGTH = 30
 _MOST_GUESSES = 10
 _GUESSES_COUNT_FOR = timedelta(hours=1)
@@ -58,104 +61,137 @@ def is_status(data: object) -> bool:
     return data in (ENABLED, _DISABLED)
 
 
+@dataclass(frozen=True, slots=True)
+class SecondFactors:
+    """The second factors of one kind of accounts, and their recovery codes.
+
+    ``factors`` is a model with ``SecondFactorColumns``, ``codes`` one with ``code_hash``; both have
+    an account's ``user_id``. ``number_of_codes`` is how many recovery codes an account gets,
+    ``name`` what counts of wrong tokens are called.
+    """
+
+    factors: type[Any]
+    codes: type[Any]
+    number_of_codes: int
+    name: str
+
+    def is_set_up(self, user_id: str) -> bool:
+        """Whether this account has a second factor."""
+        return bool(self.factors.objects.filter(user_id=user_id).exists())
+
+    def set_up(
+        self, user_id: str, data: Mapping[str, Json], *, is_proven: bool = False
+    ) -> list[str]:
+        """Take ``{"secret", "token"}`` as the account's second factor; its recovery codes.
+
+        An account that has one already proves it by ``old``, a token or a recovery code of the
+        former, unless it ``is_proven``.
+        """
+        encoded, token = data.get("secret"), data.get("token")
+        secret = _secret(encoded)
+        step = _step_of(secret, _text(token), after=0)
+        if step is None:
+            raise InvalidSecondFactor()
+        columns = {"secret": _encrypt(secret), "last_step": step, "created_at": timezone.now()}
+        with transaction.atomic():
+            _, created = self.factors.objects.get_or_create(user_id=user_id, defaults=columns)
+            if not created:
+                if not is_proven:
+                    if data.get("old") is None:
+                        raise InvalidSecondFactor("MFA is already set up on this account")
+                    self.check(user_id, data["old"])
+                self.factors.objects.filter(user_id=user_id).update(**columns)
+            return self.renew_codes(user_id)
+
+    def renew_codes(self, user_id: str) -> list[str]:
+        """Replace the account's recovery codes, and return the new ones."""
+        codes = [get_random_string(_RECOVERY_LENGTH) for _ in range(self.number_of_codes)]
+        self._store_codes(user_id, codes)
+        return codes
+
+    def transfer(self, user_id: str, data: Mapping[str, Json]) -> None:
+        """Store the second factor that an account has had elsewhere:
+        ``{"secret", "recovery": […]}``.
+
+        Raises ``InvalidSecondFactor`` for a secret that no token can be computed from.
+        """
+        codes = data.get("recovery")
+        secret = _encrypt(_secret(data.get("secret")))
+        with transaction.atomic():
+            self.remove(user_id)
+            self.factors.objects.create(user_id=user_id, secret=secret, created_at=timezone.now())
+            self._store_codes(
+                user_id,
+                [
+                    code
+                    for code in (codes if isinstance(codes, list) else [])
+                    if isinstance(code, str) and len(code) == _RECOVERY_LENGTH
+                ],
+            )
+
+    def check(self, user_id: str, token: Json) -> None:
+        """Use a token or a recovery code; an error if it isn't the account's, or is used."""
+        if token is None:
+            raise SecondFactorMissing()
+        text = _text(token)
+        if len(text) == _RECOVERY_LENGTH:
+            used, _ = self.codes.objects.filter(user_id=user_id, code_hash=_hash(text)).delete()
+        else:
+            # Counted beforehand, so that guesses at once don't all see the same number.
+            if short_lived.count(self._guesses(user_id), _GUESSES_COUNT_FOR) > _MOST_GUESSES:
+                raise InvalidSecondFactor(
+                    "Too many wrong MFA tokens. Use a recovery code or try later."
+                )
+            used = self._use_step(user_id, text)
+        if not used:
+            raise InvalidSecondFactor()
+        # A recovery code counts without Redis too; wrong tokens go on being counted then.
+        with contextlib.suppress(ServiceUnavailable):
+            short_lived.forget(self._guesses(user_id))
+
+    def remove(self, user_id: str) -> None:
+        """Take the second factor and its recovery codes away."""
+        with transaction.atomic():
+            self.factors.objects.filter(user_id=user_id).delete()
+            self.codes.objects.filter(user_id=user_id).delete()
+
+    def _store_codes(self, user_id: str, codes: Sequence[str]) -> None:
+        with transaction.atomic():
+            self.codes.objects.filter(user_id=user_id).delete()
+            self.codes.objects.bulk_create(
+                self.codes(user_id=user_id, code_hash=_hash(code)) for code in codes
+            )
+
+    def _guesses(self, user_id: str) -> str:
+        return f"{self.name}:{user_id}"
+
+    def _use_step(self, user_id: str, token: str) -> int:
+        factor = self.factors.objects.filter(user_id=user_id).first()
+        if factor is None:
+            return 0
+        step = _step_of(_decrypt(factor.secret), token, after=factor.last_step)
+        if step is None:
+            return 0
+        # Of several requests with this token, the first moves last_step; the others find it moved.
+        # The secret is compared because a token of the former one must not count for a new one.
+        return int(
+            self.factors.objects.filter(
+                user_id=user_id, secret=factor.secret, last_step__lt=step
+            ).update(last_step=step)
+        )
+
+
+_users: Final = SecondFactors(SecondFactor, RecoveryCode, number_of_codes=2, name="guesses")
+is_set_up = _users.is_set_up
+set_up = _users.set_up
+transfer = _users.transfer
+check = _users.check
+remove = _users.remove
+
+
 def status(user_id: str) -> dict[str, Json]:
     """What the owner may see of it: ``{"status": "enabled"}`` or ``disabled``."""
     return dict(ENABLED if is_set_up(user_id) else _DISABLED)
-
-
-def is_set_up(user_id: str) -> bool:
-    """Whether this user has a second factor."""
-    return SecondFactor.objects.filter(user_id=user_id).exists()
-
-
-def set_up(user_id: str, data: Mapping[str, Json]) -> list[str]:
-    """Take ``{"secret", "token"}`` as the user's second factor; its recovery codes.
-
-    A user who has one already proves it by ``old``: a token or a recovery code of the former.
-    """
-    encoded, token = data.get("secret"), data.get("token")
-    secret = _secret(encoded)
-    step = _step_of(secret, _text(token), after=0)
-    if step is None:
-        raise InvalidSecondFactor()
-    codes = [get_random_string(_RECOVERY_LENGTH) for _ in range(_RECOVERY_CODES)]
-    columns = {"secret": _encrypt(secret), "last_step": step, "created_at": timezone.now()}
-    with transaction.atomic():
-        _, created = SecondFactor.objects.get_or_create(user_id=user_id, defaults=columns)
-        if not created:
-            if data.get("old") is None:
-                raise InvalidSecondFactor("MFA is already set up on this account")
-            check(user_id, data["old"])
-            SecondFactor.objects.filter(user_id=user_id).update(**columns)
-        RecoveryCode.objects.filter(user_id=user_id).delete()
-        RecoveryCode.objects.bulk_create(
-            RecoveryCode(user_id=user_id, code_hash=_hash(code)) for code in codes
-        )
-    return codes
-
-
-def transfer(user_id: str, data: Mapping[str, Json]) -> None:
-    """Store the second factor that a user has had elsewhere: ``{"secret", "recovery": […]}``.
-
-    Raises ``InvalidSecondFactor`` for a secret that no token can be computed from.
-    """
-    codes = data.get("recovery")
-    with transaction.atomic():
-        remove(user_id)
-        SecondFactor.objects.create(
-            user_id=user_id, secret=_encrypt(_secret(data.get("secret"))), created_at=timezone.now()
-        )
-        RecoveryCode.objects.bulk_create(
-            RecoveryCode(user_id=user_id, code_hash=_hash(code))
-            for code in (codes if isinstance(codes, list) else [])
-            if isinstance(code, str) and len(code) == _RECOVERY_LENGTH
-        )
-
-
-def check(user_id: str, token: Json) -> None:
-    """Use a token or a recovery code; an error if it isn't the user's, or was used before."""
-    if token is None:
-        raise SecondFactorMissing()
-    text = _text(token)
-    if len(text) == _RECOVERY_LENGTH:
-        used, _ = RecoveryCode.objects.filter(user_id=user_id, code_hash=_hash(text)).delete()
-    else:
-        # Counted beforehand, so that guesses at once don't all see the same number.
-        if short_lived.count(_guesses(user_id), _GUESSES_COUNT_FOR) > _MOST_GUESSES:
-            raise InvalidSecondFactor(
-                "Too many wrong MFA tokens. Use a recovery code or try later."
-            )
-        used = _use_step(user_id, text)
-    if not used:
-        raise InvalidSecondFactor()
-    # A recovery code counts without Redis too; wrong tokens go on being counted then.
-    with contextlib.suppress(ServiceUnavailable):
-        short_lived.forget(_guesses(user_id))
-
-
-def remove(user_id: str) -> None:
-    """Take the second factor and its recovery codes away."""
-    with transaction.atomic():
-        SecondFactor.objects.filter(user_id=user_id).delete()
-        RecoveryCode.objects.filter(user_id=user_id).delete()
-
-
-def _guesses(user_id: str) -> str:
-    return f"guesses:{user_id}"
-
-
-def _use_step(user_id: str, token: str) -> int:
-    factor = SecondFactor.objects.filter(user_id=user_id).first()
-    if factor is None:
-        return 0
-    step = _step_of(_decrypt(factor.secret), token, after=factor.last_step)
-    if step is None:
-        return 0
-    # Of several requests with this token, the first moves last_step; the others find it moved.
-    # The secret is compared because a token of the former one must not count for a new one.
-    return SecondFactor.objects.filter(
-        user_id=user_id, secret=factor.secret, last_step__lt=step
-    ).update(last_step=step)
 
 
 def _step_of(secret: bytes, token: str, *, after: int) -> int | None:

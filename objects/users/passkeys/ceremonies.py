@@ -1,5 +1,7 @@
 """The two ceremonies of WebAuthn: options for clients, and what is made of their answers.
 
+Without a ``party``, the relying party is that of the apps' users.
+
 Only this module knows the library. Anything wrong from a client ends in ``Unverified`` with a
 reason, or is what it says: challenge, origin, domain, the user's presence and (by the setting)
 verification, attestation and signature have been checked then.
@@ -37,6 +39,7 @@ from backend.logs.setup import get_logger
 from backend.settings.conf import service_settings
 from objects.users.passkeys import relying_party
 from objects.users.passkeys.challenges import Issued
+from objects.users.passkeys.relying_party import RelyingParty
 
 Credential = dict[str, Any]
 """What an authenticator answered, in the standard's JSON form, with nothing else in it."""
@@ -90,13 +93,19 @@ class Assertion:
 
 
 def registration_options(
-    issued: Issued, user_id: str, username: str, existing: Sequence[str] = ()
+    issued: Issued,
+    user_id: str,
+    username: str,
+    existing: Sequence[str] = (),
+    *,
+    party: RelyingParty | None = None,
 ) -> dict[str, Json]:
     """What a client hands to ``navigator.credentials.create``, and the names that wallet services
     have for some of it. ``known`` are passkeys that the authenticator needn't make again."""
+    party = party or relying_party.of_apps()
     options = webauthn.generate_registration_options(
-        rp_id=relying_party.domain(),
-        rp_name=relying_party.name(),
+        rp_id=party.domain,
+        rp_name=party.name,
         user_id=user_id.encode(),
         user_name=username,
         user_display_name=username,
@@ -120,10 +129,12 @@ def registration_options(
     }
 
 
-def authentication_options(issued: Issued, allowed: Sequence[str]) -> dict[str, Json]:
+def authentication_options(
+    issued: Issued, allowed: Sequence[str], *, party: RelyingParty | None = None
+) -> dict[str, Json]:
     """What a client hands to ``navigator.credentials.get``."""
     options = webauthn.generate_authentication_options(
-        rp_id=relying_party.domain(),
+        rp_id=(party or relying_party.of_apps()).domain,
         challenge=issued.challenge,
         timeout=PATIENCE,
         allow_credentials=_descriptors(allowed),
@@ -237,15 +248,18 @@ def _text(body: Mapping[str, Any], name: str, place: str, longest: int) -> str:
 # -- Verifying ------------------------------------------------------------------------------------
 
 
-def verify_attestation(credential: Credential, challenge: bytes) -> NewPasskey:
+def verify_attestation(
+    credential: Credential, challenge: bytes, *, party: RelyingParty | None = None
+) -> NewPasskey:
     """The new passkey, if the answer to the challenge holds in all its parts."""
+    party = party or relying_party.of_apps()
 
     def verify() -> NewPasskey:
         proven = webauthn.verify_registration_response(
             credential=_without(credential, "userHandle"),
             expected_challenge=challenge,
-            expected_rp_id=relying_party.domain(),
-            expected_origin=relying_party.origins(),
+            expected_rp_id=party.domain,
+            expected_origin=list(party.origins),
             require_user_verification=_is_verification_required(),
             supported_pub_key_algs=list(ALGORITHMS),
         )
@@ -272,15 +286,22 @@ def verify_attestation(credential: Credential, challenge: bytes) -> NewPasskey:
     return _verified(verify)
 
 
-def verify_assertion(credential: Credential, challenge: bytes, public_key: bytes) -> Assertion:
+def verify_assertion(
+    credential: Credential,
+    challenge: bytes,
+    public_key: bytes,
+    *,
+    party: RelyingParty | None = None,
+) -> Assertion:
     """What the signature says, if it is right. The counter is to be compared by the caller."""
+    party = party or relying_party.of_apps()
 
     def verify() -> Assertion:
         proven = webauthn.verify_authentication_response(
             credential=credential,
             expected_challenge=challenge,
-            expected_rp_id=relying_party.domain(),
-            expected_origin=relying_party.origins(),
+            expected_rp_id=party.domain,
+            expected_origin=list(party.origins),
             credential_public_key=public_key,
             # The library checks it before the signature; a client that can't sign doesn't learn of
             # it.

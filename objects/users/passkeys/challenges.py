@@ -22,7 +22,7 @@ from objects.database.orm import orm_queries
 from objects.database.statements import fetch
 from objects.users.passkeys.models import PasskeyChallenge
 
-Purpose = Literal["register", "add", "log in"]
+Purpose = Literal["register", "add", "log in", "staff add", "staff log in"]
 
 LIFETIME: Final = 600  # seconds
 MOST_OPEN: Final = 100  # of one address

@@ -1,11 +1,12 @@
-"""The passkeys of users, as they are kept."""
+"""The stored passkeys of one kind of accounts: of users, which this module's functions are about,
+and of staff (``objects.staff``)."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from django.db.models import Q
 from django.utils import timezone
@@ -37,48 +38,6 @@ class Known:
     public_key: bytes
 
 
-def add(user_id: str, new: NewPasskey, name: str) -> None:
-    """Give a user a passkey, in the transaction that has locked the user.
-
-    Raises ``ScriptFailed`` if a user has it already, ``ValidationFailed`` for one too many.
-    """
-    if Passkey.objects.filter(user_id=user_id).count() >= MOST:
-        raise ValidationFailed(f"A user has at most {MOST} passkeys.")
-    now = timezone.now()
-    try:
-        with orm_queries():
-            Passkey.objects.create(
-                credential_id=new.credential_id,
-                user_id=user_id,
-                public_key=new.public_key,
-                sign_count=new.sign_count,
-                name=name,
-                aaguid=new.aaguid,
-                attestation=new.attestation,
-                transports=list(new.transports),
-                backed_up=new.backed_up,
-                created_at=now.replace(microsecond=now.microsecond // 1000 * 1000),
-            )
-    except UniqueViolation:
-        raise ScriptFailed("signedChallenge: this passkey is in use already") from None
-
-
-def find(credential_id: str) -> Known | None:
-    """The passkey with this id."""
-    passkey = Passkey.objects.filter(credential_id=credential_id).first()
-    return (
-        None
-        if passkey is None
-        else Known(passkey.credential_id, passkey.user_id, bytes(passkey.public_key))
-    )
-
-
-def ids_of(user_id: str) -> list[str]:
-    """The ids of a user's passkeys, the newest first."""
-    passkeys = Passkey.objects.filter(user_id=user_id).order_by("-created_at", "credential_id")
-    return list(passkeys.values_list("credential_id", flat=True))
-
-
 def invented(username: str) -> str:
     """Return the id of a passkey that doesn't exist, for users who don't exist or have none:
     always the same for the same name, so that the answer doesn't tell."""
@@ -86,48 +45,104 @@ def invented(username: str) -> str:
     return bytes_to_base64url(hmac.digest(key, name_key(username).encode(), "sha256"))
 
 
-def note_use(passkey: Known, assertion: Assertion) -> bool:
-    """Keep what a verified signature says; whether its counter has gone on.
+@dataclass(frozen=True, slots=True)
+class Passkeys:
+    """The passkeys of one kind of accounts; ``model`` has ``PasskeyColumns`` and ``user_id``."""
 
-    One that hasn't means that a copy of the key is around. The row is locked until the transaction
-    ends, so of two signatures with one counter the second is refused.
-    """
-    count = assertion.sign_count
-    has_gone_on = Q(sign_count__lt=count)
-    if count == 0:  # it doesn't count, and never has
-        has_gone_on |= Q(sign_count=0)
-    done = Passkey.objects.filter(
-        has_gone_on, credential_id=passkey.credential_id, user_id=passkey.user_id
-    ).update(sign_count=count, backed_up=assertion.backed_up, used_at=timezone.now())
-    if not done:
-        log.warning("the counter of a passkey has not gone on", user=passkey.user_id)
-    return bool(done)
+    model: type[Any]
 
+    def add(self, user_id: str, new: NewPasskey, name: str) -> None:
+        """Give a user a passkey, in the transaction that has locked the user.
 
-def shown(user_id: str) -> list[dict[str, Json]]:
-    """A user's passkeys as their owner sees them, the newest first."""
-    return [
-        {
-            "id": passkey.credential_id,
-            "name": passkey.name,
-            "createdAt": wire_time(passkey.created_at),
-            "lastUsedAt": None if passkey.used_at is None else wire_time(passkey.used_at),
-            "transports": passkey.transports,
-            "backedUp": passkey.backed_up,
-            "authenticator": passkey.aaguid,
-        }
-        for passkey in Passkey.objects.filter(user_id=user_id).order_by(
+        Raises ``ScriptFailed`` if a user has it already, ``ValidationFailed`` for one too many.
+        """
+        if self.model.objects.filter(user_id=user_id).count() >= MOST:
+            raise ValidationFailed(f"A user has at most {MOST} passkeys.")
+        now = timezone.now()
+        try:
+            with orm_queries():
+                self.model.objects.create(
+                    credential_id=new.credential_id,
+                    user_id=user_id,
+                    public_key=new.public_key,
+                    sign_count=new.sign_count,
+                    name=name,
+                    aaguid=new.aaguid,
+                    attestation=new.attestation,
+                    transports=list(new.transports),
+                    backed_up=new.backed_up,
+                    created_at=now.replace(microsecond=now.microsecond // 1000 * 1000),
+                )
+        except UniqueViolation:
+            raise ScriptFailed("signedChallenge: this passkey is in use already") from None
+
+    def find(self, credential_id: str) -> Known | None:
+        """The passkey with this id."""
+        passkey = self.model.objects.filter(credential_id=credential_id).first()
+        return (
+            None
+            if passkey is None
+            else Known(passkey.credential_id, passkey.user_id, bytes(passkey.public_key))
+        )
+
+    def ids_of(self, user_id: str) -> list[str]:
+        """The ids of a user's passkeys, the newest first."""
+        passkeys = self.model.objects.filter(user_id=user_id).order_by(
             "-created_at", "credential_id"
         )
-    ]
+        return list(passkeys.values_list("credential_id", flat=True))
+
+    def note_use(self, passkey: Known, assertion: Assertion) -> bool:
+        """Keep what a verified signature says; whether its counter has gone on.
+
+        One that hasn't means that a copy of the key is around. The row is locked until the
+        transaction ends, so of two signatures with one counter the second is refused.
+        """
+        count = assertion.sign_count
+        has_gone_on = Q(sign_count__lt=count)
+        if count == 0:  # it doesn't count, and never has
+            has_gone_on |= Q(sign_count=0)
+        done = self.model.objects.filter(
+            has_gone_on, credential_id=passkey.credential_id, user_id=passkey.user_id
+        ).update(sign_count=count, backed_up=assertion.backed_up, used_at=timezone.now())
+        if not done:
+            log.warning("the counter of a passkey has not gone on", user=passkey.user_id)
+        return bool(done)
+
+    def shown(self, user_id: str) -> list[dict[str, Json]]:
+        """A user's passkeys as their owner sees them, the newest first."""
+        return [
+            {
+                "id": passkey.credential_id,
+                "name": passkey.name,
+                "createdAt": wire_time(passkey.created_at),
+                "lastUsedAt": None if passkey.used_at is None else wire_time(passkey.used_at),
+                "transports": passkey.transports,
+                "backedUp": passkey.backed_up,
+                "authenticator": passkey.aaguid,
+            }
+            for passkey in self.model.objects.filter(user_id=user_id).order_by(
+                "-created_at", "credential_id"
+            )
+        ]
+
+    def remove(self, user_id: str, credential_id: str) -> bool:
+        """Take a passkey away; whether the user had it."""
+        removed, _ = self.model.objects.filter(
+            user_id=user_id, credential_id=credential_id
+        ).delete()
+        return bool(removed)
+
+    def remove_all(self, user_id: str) -> None:
+        """Take all passkeys of a user away."""
+        self.model.objects.filter(user_id=user_id).delete()
 
 
-def remove(user_id: str, credential_id: str) -> bool:
-    """Take a passkey away; whether the user had it."""
-    removed, _ = Passkey.objects.filter(user_id=user_id, credential_id=credential_id).delete()
-    return bool(removed)
-
-
-def remove_all(user_id: str) -> None:
-    """Take all passkeys of a user away."""
-    Passkey.objects.filter(user_id=user_id).delete()
+_users: Final = Passkeys(Passkey)
+add = _users.add
+find = _users.find
+ids_of = _users.ids_of
+note_use = _users.note_use
+shown = _users.shown
+remove = _users.remove
+remove_all = _users.remove_all

@@ -8,14 +8,13 @@ from objects.database.fresh_rows import ANY_NUMBER
 from objects.users.models import User
 
 
-class Passkey(models.Model):
-    """A key of a user's authenticator. ``credential_id`` is in base64url, and unique.
+class PasskeyColumns(models.Model):
+    """A key of an authenticator. ``credential_id`` is in base64url, and unique.
 
     ``sign_count`` is the last one that the authenticator has told; those that don't count say 0.
     """
 
     credential_id = models.TextField(primary_key=True, db_collation="C")
-    user = models.ForeignKey(User, models.CASCADE, related_name="passkeys")
     public_key = models.BinaryField()
     sign_count = models.BigIntegerField()
     name = models.TextField()
@@ -25,6 +24,15 @@ class Passkey(models.Model):
     backed_up = models.BooleanField()
     created_at = models.DateTimeField()
     used_at = models.DateTimeField(null=True)
+
+    class Meta:
+        abstract = True
+
+
+class Passkey(PasskeyColumns):
+    """A passkey of a user."""
+
+    user = models.ForeignKey(User, models.CASCADE, related_name="passkeys")
 
     class Meta:
         db_table = "objects_passkey"
@@ -40,7 +48,7 @@ class PasskeyChallenge(models.Model):
     fresh_rows = ANY_NUMBER
 
     token_hash = models.BinaryField(primary_key=True)
-    purpose = models.TextField()  # register, add, log in
+    purpose = models.TextField()  # ``challenges.Purpose``
     challenge = models.BinaryField()
     username = models.TextField(null=True)
     invitation = models.TextField(null=True)  # of a custodian of wallets, encrypted

@@ -2,10 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from backend.settings.conf import service_settings
+
+
+@dataclass(frozen=True, slots=True)
+class RelyingParty:
+    """A domain that passkeys belong to, what authenticators call it, and its pages' origins."""
+
+    domain: str
+    name: str
+    origins: tuple[str, ...]
+
+    @property
+    def has_name(self) -> bool:
+        """Whether its domain is a name: passkeys don't belong to addresses."""
+        return not _is_address(self.domain)
+
+
+def of_apps() -> RelyingParty:
+    """Return the relying party of the apps' users, by the settings."""
+    return RelyingParty(domain(), name(), tuple(origins()))
+
+
+def of_site(host: str) -> RelyingParty:
+    """Return the relying party of the admin at this host, which may have a port.
+
+    Both schemes are among the origins: browsers have passkeys over plain HTTP at localhost alone.
+    """
+    hostname = urlsplit(f"//{host}").hostname or ""
+    return RelyingParty(hostname, name(), (f"https://{host}", f"http://{host}"))
 
 
 def domain() -> str:

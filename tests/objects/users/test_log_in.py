@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
+from datetime import timedelta
 
+import pytest
+from django.utils import timezone
+
+from objects.users.models import FailedLogins
 from tests.people import PASSWORD, as_user, log_in, sign_up, with_token
+from tests.rest import CLIENT, Api
 
 
 @pytest.mark.parametrize("name", ["ann", "ANN"])
@@ -132,6 +137,57 @@ def test_a_user_name_precedes_the_same_address(client):
     assert log_in("shared@example.org").error == (404, 101)
     body = {"email": "shared@example.org", "password": PASSWORD}
     assert client.post("/login", body).json["objectId"] == ann.user_id
+
+
+@pytest.fixture
+def squatted(master):
+    """``ann``, whose verified address is the user name of ``squatter``; both ids."""
+    ann = sign_up("ann", email="ann@example.org")
+    assert master.put(f"/users/{ann.user_id}", {"emailVerified": True}).status == 200
+    body = {"username": "ann@example.org", "password": "squatter's"}
+    return ann.user_id, Api(CLIENT).post("/users", body).json["objectId"]
+
+
+@pytest.mark.parametrize("route", ["/login", "/verifyPassword"])
+def test_an_address_that_is_another_s_user_name_still_logs_its_owner_in(client, squatted, route):
+    ann, squatter = squatted
+    for spelling in ("ann@example.org", "ANN@example.org", "ann＠example.org"):  # noqa: RUF001
+        body = {"username": spelling, "password": PASSWORD}
+        assert client.post(route, body).json["objectId"] == ann
+        body["password"] = "squatter's"
+        assert client.post(route, body).json["objectId"] == squatter
+        body["password"] = "wrong"
+        assert client.post(route, body).error == (404, 101)
+
+
+def test_an_owner_s_conditions_apply_behind_a_squatter(client, master, squatted):
+    ann, _ = squatted
+    master.put(f"/users/{ann}", {"ACL": {}})
+    assert log_in("ann@example.org").error == (404, 101)
+
+
+def test_a_log_in_by_address_is_no_guess_at_the_user_with_that_name(client, settings, squatted):
+    settings.SERVICE = {**settings.SERVICE, "LOCKOUT_THRESHOLD": 3}
+    ann, squatter = squatted
+    for _ in range(4):
+        assert log_in("ann@example.org").json["objectId"] == ann
+    assert log_in("ann@example.org", "squatter's").json["objectId"] == squatter
+    # Nor does it take back the guesses of others.
+    for _ in range(2):
+        log_in("ann@example.org", "wrong")
+        log_in("ann@example.org")
+    log_in("ann@example.org", "wrong")
+    assert "locked" in log_in("ann@example.org", "squatter's").json["error"]
+
+
+def test_a_squatter_s_lock_does_not_lock_the_owner_out(client, settings, squatted):
+    settings.SERVICE = {**settings.SERVICE, "LOCKOUT_THRESHOLD": 3}
+    ann, squatter = squatted
+    FailedLogins.objects.create(
+        user_id=squatter, count=3, locked_until=timezone.now() + timedelta(minutes=5)
+    )
+    assert log_in("ann@example.org").json["objectId"] == ann
+    assert "locked" in log_in("ann@example.org", "squatter's").json["error"]
 
 
 def test_guesses_by_address_count_as_those_by_name(client, settings):

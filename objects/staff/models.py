@@ -1,0 +1,47 @@
+"""The second factors of staff users, who are Django's."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+
+from objects.users.models import SecondFactorColumns
+from objects.users.passkeys.models import PasskeyColumns
+
+
+class StaffSecondFactor(SecondFactorColumns):
+    """A staff user's one-time password generator."""
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, models.CASCADE, primary_key=True, related_name="+"
+    )
+
+    class Meta:
+        db_table = "objects_staff_second_factor"
+        default_permissions = ()
+
+
+class StaffPasskey(PasskeyColumns):
+    """A passkey that a staff user logs in with, after the password."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+
+    class Meta:
+        db_table = "objects_staff_passkey"
+        default_permissions = ()
+
+
+class StaffRecoveryCode(models.Model):
+    """A code that stands in for the second factor once, by its hash. Using it deletes the row."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    code_hash = models.BinaryField()
+
+    class Meta:
+        db_table = "objects_staff_recovery_code"
+        default_permissions = ()
+        constraints = (
+            models.UniqueConstraint(
+                fields=("user", "code_hash"), name="objects_staff_recovery_code_unique"
+            ),
+        )
