@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('objects', '0019_channels_size'),
+        ('objects', '0020_hold'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
