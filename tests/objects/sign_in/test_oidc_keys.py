@@ -240,7 +240,7 @@ def test_an_answer_that_never_ends_is_given_up(our_issuer, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as listening:
         thread = threading.Thread(target=drip, args=(listening,))
         thread.start()
-        with pytest.raises(http.Unreachable, match="takes too long"):
+        with pytest.raises(http.Unreachable, match=r"took longer than 0\.1 seconds"):
             http.fetch(f"http://127.0.0.1:{listening.getsockname()[1]}/")
         thread.join()
 
@@ -258,7 +258,7 @@ def drip(listening):
 def test_a_certificate_that_no_one_vouches_for_is_refused(tmp_path):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(self_signed(tmp_path))
-    with Issuer(context) as forged, pytest.raises(http.Unreachable, match="URLError"):
+    with Issuer(context) as forged, pytest.raises(http.Unreachable, match="TLS with it failed"):
         http.fetch(f"https://localhost:{forged.port}{KEYS}")
     assert forged.asked == []
 
