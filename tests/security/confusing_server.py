@@ -32,8 +32,8 @@ LATE: Final = "late"
 class ConfusingServer:
     """``moments`` are what it may do with a request; ``url`` is its address."""
 
-    def __init__(self, answer: Answer, moments: tuple[str, ...], seed: int) -> None:
-        self.moments = moments
+    def __init__(self, answer: Answer, seed: int) -> None:
+        self.moments: tuple[str, ...] = ("plain",)
         self.used: set[str] = set()
         self._answer = answer
         self._random = random.Random(seed)
@@ -147,9 +147,9 @@ def _length(head: bytes) -> int:
 
 
 @contextmanager
-def confusing(answer: Answer, moments: tuple[str, ...], seed: int) -> Iterator[ConfusingServer]:
+def confusing(answer: Answer, seed: int) -> Iterator[ConfusingServer]:
     """Serve until the block ends."""
-    server = ConfusingServer(answer, moments, seed)
+    server = ConfusingServer(answer, seed)
     thread = threading.Thread(target=server._tcp.serve_forever, args=(0.02,))
     thread.start()
     try:
