@@ -1,0 +1,84 @@
+"""Clients of Redis whose commands are interrupted."""
+
+from __future__ import annotations
+
+import socketserver
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import redis
+
+from backend.kernel.connections.redis import Pool, asking_once, client, lasting
+from functions.runtime.deadlines import TimeIsUp
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    """The address of a server that answers each command with its last argument."""
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            while line := self.rfile.readline():
+                count = int(line[1:])
+                words = []
+                for _ in range(count):
+                    words.append(self.rfile.read(int(self.rfile.readline()[1:])))
+                    self.rfile.readline()
+                answer = b"$%d\r\n%s\r\n" % (len(words[-1]), words[-1])
+                self.wfile.write(b"+OK\r\n" if words[0] in (b"CLIENT", b"HELLO") else answer)
+
+    class Server(socketserver.ThreadingTCPServer):
+        daemon_threads = True
+
+    with Server(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        try:
+            yield f"redis://127.0.0.1:{server.server_address[1]}/?protocol=2"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.mark.parametrize("many", [False, True])
+@pytest.mark.parametrize("error", [TimeIsUp, SystemExit, KeyboardInterrupt])
+def test_no_command_gets_the_answer_to_one_that_was_interrupted(
+    url: str, error: type[BaseException], many: bool
+) -> None:
+    interrupted = [True]
+
+    class Interrupted(redis.Connection):
+        """Interrupted once, between a command and its answer."""
+
+        def read_response(self, *args: Any, **options: Any) -> Any:
+            if interrupted and self.is_ready:
+                interrupted.clear()
+                raise error
+            return super().read_response(*args, **options)
+
+        is_ready = False
+
+        def on_connect(self) -> None:
+            super().on_connect()
+            self.is_ready = True
+
+    server = client(url, connection_class=Interrupted, max_connections=1)
+    with pytest.raises(error):
+        call(server, "first", many)
+    assert call(server, "second", many) == b"second"
+
+
+def call(server: redis.Redis, key: str, many: bool) -> Any:
+    if not many:
+        return server.get(key)
+    with server.pipeline(transaction=False) as steps:
+        return steps.get("other").get(key).execute()[1]
+
+
+def test_all_clients_have_such_a_pool(url: str, settings: Any) -> None:
+    from django.core.cache import cache
+
+    for server in (client(url), asking_once(url, 1), lasting(url, 1), cache._cache.get_client()):
+        assert isinstance(server.connection_pool, Pool)
