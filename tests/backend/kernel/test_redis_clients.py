@@ -47,24 +47,20 @@ def url() -> Iterator[str]:
 def test_no_command_gets_the_answer_to_one_that_was_interrupted(
     url: str, error: type[BaseException], many: bool
 ) -> None:
-    interrupted = [True]
+    interruptions: list[type[BaseException]] = []
 
     class Interrupted(redis.Connection):
-        """Interrupted once, between a command and its answer."""
+        """Interrupted between a command and its answer."""
 
         def read_response(self, *args: Any, **options: Any) -> Any:
-            if interrupted and self.is_ready:
-                interrupted.clear()
-                raise error
+            if interruptions:
+                raise interruptions.pop()
             return super().read_response(*args, **options)
 
-        is_ready = False
-
-        def on_connect(self) -> None:
-            super().on_connect()
-            self.is_ready = True
-
-    server = client(url, connection_class=Interrupted, max_connections=1)
+    pool = Pool(Interrupted, **Pool.from_url(url).connection_kwargs)
+    server = redis.Redis.from_pool(pool)
+    assert call(server, "before", many) == b"before"
+    interruptions.append(error)
     with pytest.raises(error):
         call(server, "first", many)
     assert call(server, "second", many) == b"second"

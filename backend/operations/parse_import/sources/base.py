@@ -19,7 +19,7 @@ Row = TypeVar("Row")
 
 BATCH = 1000
 """Objects in a batch, at most."""
-_MOST_TEXT: Final = 4 * 1024 * 1024
+_MOST_TEXT: Final = 256 * 1024
 """Characters of JSON that the objects of a batch have, unless one alone has more."""
 
 
