@@ -97,6 +97,8 @@ class _Values:
                 if not self._read():
                     raise self._failure(f"not JSON: {error.msg}") from None
                 continue
+            except ValueError:
+                raise self._failure("a number of too many digits") from None
             if end == len(self._text) and self._read():
                 continue  # a number may go on
             size, self._at = end - self._at, end
