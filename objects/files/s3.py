@@ -14,8 +14,8 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 from storages.backends.s3 import S3Storage
 
+from backend.kernel.outgoing.s3 import POOLS
 from objects.files.delivery import content_headers
-from objects.files.s3_connections import POOLS
 from objects.files.uploads import CHUNK
 
 
