@@ -142,6 +142,7 @@ CACHES = {
         "BACKEND": "django.core.cache.backends.redis.RedisCache",
         "LOCATION": REDIS_URL,
         "KEY_PREFIX": "cache",
+        "OPTIONS": {"pool_class": "backend.kernel.connections.redis.Pool"},
     }
 }
 

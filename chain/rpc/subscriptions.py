@@ -11,6 +11,7 @@ import asyncio
 import random
 import threading
 from collections.abc import Callable, Mapping
+from itertools import count
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -28,14 +29,15 @@ _END = 3.0
 _PING = 15.0
 _SOONEST, _LATEST = 0.5, 60.0  # seconds until a lost connection is opened again
 _LARGEST = 1024 * 1024
-_SUBSCRIBE = '{"jsonrpc":"2.0","id":1,"method":"eth_subscribe","params":["newHeads"]}'
+_SUBSCRIBE = '{"jsonrpc":"2.0","id":%d,"method":"eth_subscribe","params":["newHeads"]}'
+_ids: Final = count(random.randrange(1, 2**30))
 
 log = get_logger("chain")
 
 
 class _Message(msgspec.Struct):
     method: str = ""
-    id: int | None = None
+    id: int | str | None = None
     result: Any = None
     error: Any = None
     params: Any = None
@@ -53,7 +55,7 @@ _message = msgspec.json.Decoder(_Message)
 
 
 class Refusal(Exception):
-    """The node doesn't subscribe."""
+    """The node doesn't subscribe, or sends what belongs to another subscription."""
 
 
 class Listener(Protocol):
@@ -164,8 +166,9 @@ class Subscriptions:
             delay = min(_LATEST, delay * 2)
 
     async def _hear(self, network_id: int, socket: ClientConnection) -> None:
-        await socket.send(_SUBSCRIBE)
-        is_accepted = False
+        request_id = next(_ids)
+        await socket.send(_SUBSCRIBE % request_id)
+        subscription: Any = None  # its id
         while True:
             async with asyncio.timeout(self._quiet):
                 text = await socket.recv()
@@ -176,10 +179,20 @@ class Subscriptions:
             if message.error is not None:
                 raise Refusal
             if message.method == "eth_subscription":
+                if _subscription(message.params) not in (None, subscription):
+                    raise Refusal
                 self._listener.announced(network_id, _height(message.params))
-            elif message.id == 1 and not is_accepted:
-                is_accepted = True
+            elif message.id is None:
+                continue
+            elif subscription is None and str(message.id) == str(request_id):
+                subscription = message.result
                 self._listener.opened(network_id)
+            else:
+                raise Refusal
+
+
+def _subscription(params: Any) -> Any:
+    return params.get("subscription") if isinstance(params, dict) else None
 
 
 def _height(params: Any) -> int | None:

@@ -23,7 +23,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models.functions import Now
 
-from backend.kernel.outgoing import Unreachable
+from backend.kernel.outgoing import Response, Unreachable
 from backend.kernel.request_context import current
 from backend.logs.setup import get_logger
 from backend.settings.conf import service_settings
@@ -52,7 +52,7 @@ although the receiver works, and its webhook would be paused."""
 
 # Their errors reach the client, as in Parse; those of afterSave are in the log there too.
 _GIVING_REFUSALS: Final = frozenset({"afterDelete", "afterLogin", "afterLogout"})
-_Post: TypeAlias = Callable[[str, bytes, Mapping[str, str]], client.Response]
+_Post: TypeAlias = Callable[[str, bytes, Mapping[str, str]], Response]
 
 log = get_logger("webhooks")
 

@@ -14,9 +14,9 @@ from urllib.parse import SplitResult
 
 from backend.kernel.errors import InvalidHook, ServiceError
 from backend.kernel.outgoing import Unreachable, parts_of
+from backend.kernel.outgoing.addresses import NotAllowed, resolved
 from backend.kernel.texts.shown import shown
 from backend.settings.conf import service_settings
-from functions.webhooks.addresses import NotAllowed, resolved
 from objects.core.names import Subject, check_class_name
 from objects.triggers import CONFIG, FILE, Event, NeverCalled, check_event
 

@@ -13,8 +13,8 @@ import msgspec
 
 from backend.kernel.errors import ScriptFailed, ServiceError
 from backend.kernel.json_types import Json
+from backend.kernel.outgoing import Response
 from functions.runtime.values import NO_RESULT, NoResult
-from functions.webhooks.client import Response
 
 _LONGEST_TEXT: Final = 1000  # characters
 _NOT_JSON: Final = object()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import http.client
 import json
-import ssl
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, Final, Protocol, TypeAlias
@@ -12,6 +10,7 @@ from urllib.parse import urlsplit
 
 from django.db import transaction
 
+from backend.kernel import outgoing
 from backend.kernel.errors import (
     DuplicateValue,
     ObjectNotFound,
@@ -32,6 +31,9 @@ from objects.service import bulk
 from objects.service.bulk import NewObject, NotTogether, Prepared
 from objects.service.stale_definitions import with_current_classes
 
+_TIMEOUT: Final = 120.0  # seconds for a batch
+_IDLE: Final = 4.0  # seconds that a connection stays open
+_LARGEST_RESPONSE: Final = 64 * 1024 * 1024  # bytes
 _ABOUT_ALL: Final = (UnderMaintenance, ServiceUnavailable)
 """Errors that no object is refused for: the next one would get them as well."""
 
@@ -173,16 +175,11 @@ class Rest:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError("expected a URL like https://api.example.org/api")
-        self._mount = parts.path.rstrip("/")
-        self._path = f"{self._mount}/classes/{class_name}"
+        mount = parts.path.rstrip("/")
+        self._path = f"{mount}/classes/{class_name}"
+        self._url = f"{parts.scheme}://{parts.netloc}{mount}/batch"
         self._headers = {**headers, "Content-Type": "application/json"}
-        self._connection = (
-            http.client.HTTPSConnection(
-                parts.hostname, parts.port, timeout=120, context=ssl.create_default_context()
-            )
-            if parts.scheme == "https"
-            else http.client.HTTPConnection(parts.hostname, parts.port, timeout=120)
-        )
+        self._client = outgoing.Client(idle=_IDLE)
 
     def prepare(self, objects: Sequence[NewObject]) -> Prepared | None:
         return None
@@ -212,7 +209,7 @@ class Rest:
         return self._send(json.dumps({"requests": requests, "transaction": transaction}))
 
     def close(self) -> None:
-        self._connection.close()
+        self._client.close()
 
     def _body(self, obj: NewObject) -> dict[str, Json]:
         return (
@@ -221,9 +218,16 @@ class Rest:
 
     def _send(self, body: str) -> Any:
         try:
-            self._connection.request("POST", f"{self._mount}/batch", body.encode(), self._headers)
-            return json.loads(self._connection.getresponse().read())
-        except (OSError, http.client.HTTPException) as error:
+            response = self._client.request(
+                "POST",
+                self._url,
+                body=body.encode(),
+                headers=self._headers,
+                seconds=_TIMEOUT,
+                most=_LARGEST_RESPONSE,
+            )
+            return json.loads(response.body)
+        except outgoing.Unreachable as error:
             raise Unreachable(f"the instance can't be reached: {error}") from error
         except ValueError:
             raise Unreachable("the instance doesn't answer with JSON: is the URL right?") from None

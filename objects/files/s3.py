@@ -15,6 +15,7 @@ from botocore.exceptions import ClientError
 from storages.backends.s3 import S3Storage
 from storages.utils import clean_name
 
+from backend.kernel.outgoing.s3 import POOLS
 from objects.files.delivery import content_headers
 
 _NO_SUCH_OBJECT: Final = "NoSuchKey"
@@ -46,6 +47,14 @@ class ObjectStorage(S3Storage):
         options["client_config"] = config
         super().__init__(**options)
         self.transfer_config = TransferConfig(use_threads=False)
+
+    @property
+    def connection(self) -> Any:
+        connection = super().connection
+        # botocore has no public way to choose them.
+        session = connection.meta.client._endpoint.http_session
+        session._pool_classes_by_scheme.update(POOLS)
+        return connection
 
     def _get_write_parameters(self, name: str, content: Any = None) -> dict[str, Any]:
         # The service itself decides by its row. These are for a bucket that is read without it.

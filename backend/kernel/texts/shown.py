@@ -1,4 +1,4 @@
-"""Text from clients in error messages."""
+"""Text from clients in error messages, and on terminals."""
 
 from __future__ import annotations
 
@@ -9,6 +9,11 @@ def shown(text: object) -> str:
         c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(text)[:80]
     )
     return printable if len(str(text)) <= 80 else printable + "…"
+
+
+def for_terminal(text: str) -> str:
+    """Return a text of several lines without what a terminal would carry out, such as ESC."""
+    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def shown_value(value: object) -> str:

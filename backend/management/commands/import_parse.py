@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from backend.kernel.texts.shown import for_terminal
 from backend.operations.parse_import import progress as progresses
 from backend.operations.parse_import import verification
 from backend.operations.parse_import.files import Address, Directory, FileSource
@@ -72,7 +73,7 @@ class Command(BaseCommand):
                     self._import(source, options)
                 self._compare(source)
         except (ImportFailed, SourceFailed) as error:
-            raise CommandError(str(error)) from error
+            raise CommandError(for_terminal(str(error))) from error
 
     # -- Importing --------------------------------------------------------------------------------
 
@@ -101,13 +102,13 @@ class Command(BaseCommand):
 
     def _advanced(self, step: str, read: int) -> None:
         if sys.stderr.isatty():
-            self.stderr.write(f"\r{step}: {read:,}", ending="")
+            self.stderr.write(f"\r{for_terminal(step)}: {read:,}", ending="")
 
     def _summarise(self, progress: Progress, *, has_files: bool) -> None:
         for name, step in progress.steps.items():
             if step.read:
                 refused = f", {step.refused:,} not imported" if step.refused else ""
-                self.stdout.write(f"{name}: {step.read:,}{refused}")
+                self.stdout.write(for_terminal(f"{name}: {step.read:,}{refused}"))
         left = sum(step.files_left for step in progress.steps.values())
         if left and not has_files:
             self.stdout.write(
@@ -133,9 +134,9 @@ class Command(BaseCommand):
         for comparison in verification.compare(source):
             unequal += not comparison.has_everything
             newer_here += comparison.newer_here
-            self.stdout.write(_line(comparison))
+            self.stdout.write(for_terminal(_line(comparison)))
             for example in comparison.examples:
-                self.stdout.write(f"    {example}")
+                self.stdout.write(for_terminal(f"    {example}"))
         if unequal:
             raise CommandError(f"{unequal} of the classes and relations differ")
         self.stdout.write("Everything at the source is here.")
@@ -191,7 +192,7 @@ def _problems(path: Path, command: BaseCommand, *, empty: bool) -> Iterator[Repo
             reported += 1
             write(place, reason)
             if reported <= _REPORTED:
-                command.stderr.write(f"{place}: {reason}")
+                command.stderr.write(for_terminal(f"{place}: {reason}"))
             elif reported == _REPORTED + 1:
                 command.stderr.write(f"… more are in {path}")
 

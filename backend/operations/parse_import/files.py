@@ -5,22 +5,23 @@ The URLs in File values are ignored: clients could write any address there.
 
 from __future__ import annotations
 
-import ssl
+import ipaddress
 import time
-import urllib.request
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
-from http.client import HTTPException
 from pathlib import Path
 from typing import Final, Protocol
-from urllib.error import HTTPError
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from backend.kernel.errors import FileTooLarge, ServiceError
 from backend.kernel.json_types import Json
-from backend.kernel.outgoing import retry_after
+from backend.kernel.outgoing import Client, Stream, Unreachable, retry_after
+from backend.kernel.outgoing.addresses import Address as NetworkAddress
+from backend.kernel.outgoing.addresses import NotAllowed, look_up, resolved
+from backend.kernel.outgoing.connection import Origin
+from backend.kernel.texts.shown import shown
 from backend.operations.parse_import.problems import Report, sentence
 from backend.settings.conf import service_settings
 from objects.file_urls import is_stored_name
@@ -30,7 +31,9 @@ from objects.files.uploads import CHUNK, Upload
 from objects.service.bulk import NOT_ABOUT_THE_OBJECT
 
 _AT_ONCE: Final = 4
-_TIMEOUT: Final = 60.0  # seconds for one read
+_TIMEOUT: Final = 60.0  # seconds for a file, and in addition the time that its bytes may take
+_SLOWEST: Final = 256 * 1024  # bytes a second, of the largest file that is stored
+_IDLE: Final = 4.0  # seconds that a connection stays open; Node.js closes after five
 _PAUSES: Final = (0.5, 2.0, 5.0, 15.0)
 """Seconds before a file is fetched again whose place is unavailable."""
 LONGEST_PAUSE: Final = 60.0
@@ -68,33 +71,61 @@ class FileSource(Protocol):
 
 
 class Address:
-    """Files below a URL: ``https://api.example.org/parse/files/APP_ID``, or a bucket's."""
+    """Files below a URL: ``https://api.example.org/parse/files/APP_ID``, or a bucket's.
+
+    Files are public here, so none comes from another place: redirects aren't followed, and a name
+    of the internet leads to public addresses only, or to networks that ``WEBHOOK_ALLOW_PRIVATE``
+    lists.
+    """
 
     def __init__(self, url: str) -> None:
         self._url = url.rstrip("/")
-        self._context = ssl.create_default_context()
+        self._client = Client(idle=_IDLE, resolve=_resolve)
 
     def fetch(self, name: str, upload: Upload) -> str | None:
-        request = urllib.request.Request(f"{self._url}/{quote(name)}")
+        seconds = _TIMEOUT + service_settings.MAX_UPLOAD_SIZE / _SLOWEST
         try:
-            with urllib.request.urlopen(
-                request, timeout=_TIMEOUT, context=self._context
+            with self._client.stream(
+                "GET", f"{self._url}/{quote(name)}", seconds=seconds
             ) as response:
-                while piece := response.read(CHUNK):
+                _check_status(response)
+                for piece in response.pieces():
                     upload.write(piece)
-                if response.length:  # http.client reads less without an error
-                    raise PlaceUnavailable("the connection ended before the file")
-                content_type: str | None = response.headers.get("Content-Type")
-                return content_type
-        except HTTPError as error:
-            reason = f"status {error.code}"
-            if error.code in _TEMPORARY or error.code >= 500:
-                raise PlaceUnavailable(
-                    reason, retry_after(error.headers.get("Retry-After"))
-                ) from None
-            raise FileMissing(reason) from None
-        except (OSError, HTTPException) as error:
-            raise PlaceUnavailable(f"{type(error).__name__}: {error}") from None
+                return response.headers.get("content-type")
+        except NotAllowed as error:
+            raise FileMissing(str(error)) from None
+        except Unreachable as error:
+            raise PlaceUnavailable(str(error)) from None
+
+
+def _resolve(origin: Origin, seconds: float) -> Sequence[NetworkAddress]:
+    if _is_internal(origin.host):
+        return look_up(origin.host, origin.port, seconds)
+    return resolved(origin.host, origin.port, seconds)
+
+
+def _is_internal(host: str) -> bool:
+    """Whether a host is an address, or a name that only the operator's network has."""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return "." not in host
+    return True
+
+
+def _check_status(response: Stream) -> None:
+    """Raise ``FileMissing``, or ``PlaceUnavailable``, unless it is 200."""
+    status = response.status
+    if status in _TEMPORARY or status >= 500:
+        raise PlaceUnavailable(f"status {status}", retry_after(response.headers.get("retry-after")))
+    if 300 <= status < 400:
+        place = urlsplit(response.headers.get("location", "")).netloc
+        raise FileMissing(
+            f"status {status}, a redirect to {shown(place) or 'another path'}. Redirects aren't"
+            " followed: name the place where the files are with --files-url"
+        )
+    if status != 200:
+        raise FileMissing(f"status {status}")
 
 
 class Directory:

@@ -7,19 +7,20 @@ them are in lower case.
 
 from __future__ import annotations
 
+import random
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import chain as chained
+from itertools import count
+from math import inf
 from time import monotonic, sleep
 from typing import Any, Final
 
 import msgspec
-import urllib3
-from urllib3.exceptions import HTTPError, ReadTimeoutError
 
-from backend.kernel.outgoing import retry_after
+from backend.kernel.outgoing import Client, Response, TimedOut, TooLarge, Unreachable, retry_after
 from chain.core.failures import (
     LogsRefused,
     NodeFailure,
@@ -31,24 +32,25 @@ from chain.core.failures import (
 from chain.core.ranges import WIDEST, Ranges
 from chain.rpc.client.batches import Batches, Call, TooMuch, of_batch
 from chain.rpc.client.budget import Budget
-from chain.rpc.client.connections import connections, was_reopened
 from chain.rpc.client.health import Health
 from chain.rpc.client.refusals import LOGS, Barred, BatchRefused, meaning_of
-from chain.rpc.client.response_sizes import largest, read_up_to
+from chain.rpc.client.response_sizes import largest
 from chain.rpc.client.secret_address import Address
 from chain.rpc.client.spelling import in_lower_case
 
 _HEADERS: Final = {
     "Content-Type": "application/json",
-    "Accept-Encoding": "gzip",
     "User-Agent": "svc-backend",  # some providers turn away the names of libraries
 }
 _LARGEST_UNTYPED: Final = 32 * 1024  # bytes
 _RECEIPT: Final = "eth_getTransactionReceipt"
 _CONTRACTS_KEPT: Final = 3600.0  # seconds that a limit on contracts is remembered
 _CONNECT: Final = 3.0  # seconds
+_CONNECTIONS: Final = 16  # that stay open
 _SHORT: Final = 1.0  # seconds; who isn't given longer is not to blame for no answer
 _encode = msgspec.json.Encoder().encode
+_ids: Final = count(random.randrange(1, 2**30))
+"""Ids of requests. A late or second reply to another request has another id."""
 _NO_JSON: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)  # or too deep a one
 
 
@@ -78,9 +80,8 @@ class Endpoint:
     """One address of a node. Safe to be used by several threads; its text is never shown.
 
     ``health`` records the result of each request, ``budget`` is claimed before each.
-    ``batch_size`` is how
-    many calls go into one request: fewer when the node finds a batch too large. ``reconnections``
-    counts how often a connection was lost: since then another node may answer at the address.
+    ``batch_size`` is how many calls go into one request: fewer when the node finds a batch too
+    large.
     """
 
     def __init__(
@@ -97,19 +98,21 @@ class Endpoint:
         self._contracts = Ranges(WIDEST)
         self._contracts_until = 0.0
         self.health = health or Health()
-        self.reconnections = 0
         self._budget = budget
         self._waited = threading.local()
         self._address = Address(url)
-        self._pool = connections(
-            maxsize=16,
-            retries=False,
-            headers={**_HEADERS, **self._address.headers},
-            cert_reqs="CERT_REQUIRED",
+        self._headers = {**_HEADERS, **self._address.headers}
+        self._client = Client(
+            idle=inf, per_origin=_CONNECTIONS, connect_seconds=_CONNECT, accepts_gzip=True
         )
 
     def __repr__(self) -> str:
         return "<Endpoint>"
+
+    @property
+    def reconnections(self) -> int:
+        """How often a connection was lost: since then another node may answer at the address."""
+        return self._client.lost
 
     @property
     def waited(self) -> float:
@@ -135,13 +138,16 @@ class Endpoint:
         return refusal.otherwise
 
     def close(self) -> None:
-        self._pool.clear()
+        self._client.close()
 
     def call(self, call: Call, type_: Any = Any, *, seconds: float | None = None) -> Any:
         """The result of one call, as this type. Raises the ``NodeFailure`` that came instead."""
         with self._noted(1, seconds) as left:
-            body = self._post(_encode(_request(0, call)), left, [call])
-            return self._result(_decode(_reply, body), type_, call[0], 1)
+            request = _request(call)
+            reply = _decode(_reply, self._post(_encode(request), left, [call]))
+            if not _is_reply_to(reply, request):
+                raise self._foreign([reply], 1)
+            return self._result(reply, type_, call[0], 1)
 
     def batch(
         self, calls: Sequence[Call], types: Sequence[Any], *, seconds: float | None = None
@@ -166,38 +172,59 @@ class Endpoint:
                 raise
             except NodeFailure as failure:
                 return [failure]
-        requests = [_request(number, call) for number, call in enumerate(calls)]
+        requests = [_request(call) for call in calls]
         with self._noted(len(calls), seconds) as left:
             body = self._post(_encode(requests), left, calls)
             if not body.lstrip().startswith(b"["):
                 # One answer for all of them: the batch itself is refused.
-                problem = self._failure(_decode(_reply, body), "", len(calls))
+                reply = _decode(_reply, body)
+                problem = self._failure(reply, "", len(calls))
+                if problem is None:
+                    raise self._foreign([reply], len(calls))
                 raise of_batch(problem)
-            return self._parts(_decode(_replies, body), calls, types)
+            return self._parts(_decode(_replies, body), requests, calls, types)
 
     def _parts(
-        self, replies: Sequence[_Reply], calls: Sequence[Call], types: Sequence[Any]
+        self,
+        replies: Sequence[_Reply],
+        requests: Sequence[dict[str, Any]],
+        calls: Sequence[Call],
+        types: Sequence[Any],
     ) -> list[Any]:
-        by_id = {str(reply.id): reply for reply in replies}
-        if len(by_id) < len(calls):
-            for reply in replies:
-                # Some say only once what is wrong with all of it.
-                problem = self._failure(reply, "", len(calls))
-                if isinstance(problem, BatchRefused | SlowDown | Barred):
-                    raise problem
-            raise TryAgain("an answer is missing from a batch")
+        own = [reply for reply in replies if not _has_no_id(reply)]
+        by_id = {str(reply.id): reply for reply in own}
+        ids = [str(request["id"]) for request in requests]
+        if by_id.keys() - ids or len(by_id) < len(own):
+            raise self._foreign(replies, len(calls))
         parts: list[Any] = []
-        for number, type_ in enumerate(types):
-            part = by_id.get(str(number))
+        for id_, call, type_ in zip(ids, calls, types, strict=True):
+            part = by_id.get(id_)
             if part is None:
-                raise TryAgain("an answer is missing from a batch")
+                problem = self._of_all(replies, len(calls))
+                raise problem or TryAgain("an answer is missing from a batch")
             try:
-                parts.append(self._result(part, type_, calls[number][0], len(calls)))
+                parts.append(self._result(part, type_, call[0], len(calls)))
             except (TryAgain, BatchRefused):
                 raise
             except NodeFailure as failure:
                 parts.append(failure)
         return parts
+
+    def _foreign(self, replies: Sequence[_Reply], calls: int) -> NodeFailure:
+        """Return the failure of replies that belong to other requests, or to none.
+
+        Connections that are open may hold more of them, so no request uses them any more.
+        """
+        self._client.close()
+        return self._of_all(replies, calls) or TryAgain("an answer to another request")
+
+    def _of_all(self, replies: Sequence[_Reply], calls: int) -> NodeFailure | None:
+        """Return what is wrong with all of a request: some providers say it only once."""
+        for reply in replies:
+            problem = self._failure(reply, "", calls)
+            if isinstance(problem, BatchRefused | SlowDown | Barred):
+                return problem
+        return None
 
     @contextmanager
     def _noted(self, calls: int, seconds: float | None) -> Iterator[float]:
@@ -231,37 +258,30 @@ class Endpoint:
             self.health.failed(str(failure), for_good=isinstance(failure, Barred))
 
     def _post(self, body: bytes, patience: float, calls: Sequence[Call]) -> bytes:
-        until = monotonic() + patience
         method = calls[0][0] if len(calls) == 1 else ""
-        timeout = urllib3.Timeout(connect=min(patience, _CONNECT), read=patience)
         try:
-            response = self._pool.request(
+            response = self._client.request(
                 "POST",
                 self._address.url,
                 body=body,
-                timeout=timeout,
-                redirect=False,
-                preload_content=False,
+                headers=self._headers,
+                seconds=patience,
+                most=largest(calls),
             )
-            self.reconnections += was_reopened(response)
-            content = read_up_to(response, largest(calls), until)
-        except (HTTPError, OSError) as error:
-            self.reconnections += 1
-            if isinstance(error, ReadTimeoutError | TimeoutError) and patience < _SHORT:
+        except TooLarge:
+            raise _too_large(method) from None
+        except Unreachable as error:
+            if isinstance(error, TimedOut) and patience < _SHORT:
                 raise _OutOfTime("no answer in the time that was left") from None
-            raise TryAgain(f"no answer: {type(error).__name__}") from None
-        if content is None:
-            raise _too_large(method)
+            raise TryAgain(f"no answer: {error}") from None
         if response.status != 200:
-            self._look_at(response, content, method, len(calls))
-        return in_lower_case(content)
+            self._look_at(response, method, len(calls))
+        return in_lower_case(response.body)
 
-    def _look_at(
-        self, response: urllib3.BaseHTTPResponse, content: bytes, method: str, calls: int
-    ) -> None:
+    def _look_at(self, response: Response, method: str, calls: int) -> None:
         """Raise what a status tells. An error of JSON-RPC that came with it tells more."""
-        status = response.status
-        after = _seconds(response.headers.get("Retry-After"))
+        status, content = response.status, response.body
+        after = _seconds(response.headers.get("retry-after"))
         if content.lstrip()[:1] == b"{" and status != 429:
             try:
                 failure = self._failure(_reply.decode(content), method, calls)
@@ -331,8 +351,18 @@ def _is_large(result: msgspec.Raw) -> bool:
     return len(result) > _LARGEST_UNTYPED and bytes(memoryview(result)[:1]) != b'"'
 
 
-def _request(number: int, call: Call) -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "id": number, "method": call[0], "params": call[1]}
+def _request(call: Call) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": next(_ids), "method": call[0], "params": call[1]}
+
+
+def _is_reply_to(reply: _Reply, request: dict[str, Any]) -> bool:
+    """Whether a reply is to this request. Some nodes return the id as a text."""
+    return _has_no_id(reply) or str(reply.id) == str(request["id"])
+
+
+def _has_no_id(reply: _Reply) -> bool:
+    """Whether a reply is an error that names no request, as of one that can't be read."""
+    return reply.id is None and reply.error is not None
 
 
 def _decode(decoder: Any, body: bytes) -> Any:

@@ -1,21 +1,15 @@
-"""How large the answer to a question may be, and reading it up to there.
+"""How large the answer to a question may be.
 
-What comes compressed is unpacked piece by piece, so an answer never takes much more memory than its
-limit. The limits leave room for the largest true answer: a log costs at least a unit of gas for
+The limits leave room for the largest true answer: a log costs at least a unit of gas for
 each byte that it takes as JSON, so a block of 60 million gas has no more than 64 MB of them.
 """
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
-from time import monotonic
 from typing import Any, Final
 
-import urllib3
-
 _MB: Final = 1024 * 1024
-_PIECE: Final = 256 * 1024
 _SMALL: Final = _MB
 LARGEST_RECEIPTS: Final = 96 * _MB  # of one block
 _LARGER: Final = {
@@ -44,22 +38,3 @@ def _largest(method: str, params: Sequence[Any]) -> int:
     log_filter = params[0]
     is_one = "blockHash" in log_filter or log_filter.get("fromBlock") == log_filter.get("toBlock")
     return _BLOCK if is_one else _RANGE
-
-
-def read_up_to(response: urllib3.BaseHTTPResponse, most: int, until: float) -> bytes | None:
-    """The body, unpacked; None if it has more bytes than ``most``. Raises ``TimeoutError`` if it
-    isn't there in time (of ``time.monotonic``), however steadily it drips. The connection is
-    closed in both cases, else given back."""
-    body = io.BytesIO()
-    try:
-        while piece := response.read1(_PIECE):
-            if body.tell() + len(piece) > most:
-                response.close()
-                return None
-            body.write(piece)
-            if monotonic() > until:
-                response.close()
-                raise TimeoutError
-    finally:
-        response.release_conn()
-    return body.getvalue()

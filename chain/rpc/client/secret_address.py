@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from typing import Final
 from urllib.parse import unquote, urlsplit, urlunsplit
-
-from urllib3.util import make_headers
 
 _SHORTEST_SECRET: Final = 6  # characters
 _ADDRESS = re.compile(r"\b(?:https?|wss?)://\S+", re.IGNORECASE)
@@ -19,7 +18,9 @@ class Address:
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
         name, _, host = parts.netloc.rpartition("@")
-        self.headers = make_headers(basic_auth=unquote(name)) if name else {}
+        self.headers: dict[str, str] = {}
+        if name:
+            self.headers["Authorization"] = f"Basic {b64encode(unquote(name).encode()).decode()}"
         self.url = urlunsplit(parts._replace(netloc=host, fragment=""))
         secrets = {url, self.url, *secrets_of(url)}
         self._secrets = sorted(secrets, key=len, reverse=True)

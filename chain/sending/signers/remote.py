@@ -8,38 +8,36 @@ from __future__ import annotations
 
 import re
 import threading
-from time import monotonic
 from typing import Any, Final
 
 import msgspec
-import urllib3
 from eth_keys.datatypes import PublicKey, Signature
 from eth_keys.exceptions import BadSignature, ValidationError
-from urllib3.exceptions import HTTPError
 
+from backend.kernel.outgoing import Client, Unreachable
 from chain.core.names import checksummed
 from chain.core.transactions.encoding import Unsigned
-from chain.rpc.client.connections import connections
-from chain.rpc.client.response_sizes import read_up_to
+from chain.rpc.client.secret_address import Address
 from chain.sending.signers.problems import CannotSign
 
 _PUBLIC_KEY = re.compile(r"0x(?:04)?[0-9a-fA-F]{128}")
 _SIGNATURE = re.compile(r"0x[0-9a-fA-F]{130}")
 _HALF_ORDER: Final = 0x7FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF5D576E7357A4501DDFE92F46681B20A0
 _LARGEST: Final = 256 * 1024  # bytes of an answer
+_IDLE: Final = 60.0  # seconds that a connection stays open
 
 
 class RemoteSigner:
     """Signs through another service. ``address`` may be left out where it has one key."""
 
     def __init__(self, url: str, address: str | None = None, *, timeout: float = 5.0) -> None:
-        self._url = url
+        place = Address(url)
+        self._url, self._headers = place.url, place.headers
         self._address = address
         self._identifier: str | None = None
         self._finding = threading.Lock()
         self._timeout = timeout
-        wait = urllib3.Timeout(connect=min(timeout, 2.0), read=timeout)
-        self._pool = connections(maxsize=8, retries=False, timeout=wait, cert_reqs="CERT_REQUIRED")
+        self._client = Client(idle=_IDLE, per_origin=8, connect_seconds=min(timeout, 2.0))
 
     def __repr__(self) -> str:
         return f"<signer {self._address or 'of another service'}>"
@@ -98,32 +96,25 @@ class RemoteSigner:
         return next(iter(keys.items()))
 
     def _ask(self, method: str, path: str, body: bytes | None = None) -> bytes:
-        headers = {"Accept": "application/json, text/plain"}
+        headers = {"Accept": "application/json, text/plain", **self._headers}
         if body is not None:
             headers["Content-Type"] = "application/json"
-        until = monotonic() + self._timeout
         try:
-            response = self._pool.request(
+            response = self._client.request(
                 method,
                 self._url + path,
                 body=body,
                 headers=headers,
-                redirect=False,
-                preload_content=False,
+                seconds=self._timeout,
+                most=_LARGEST,
             )
-            content = read_up_to(response, _LARGEST, until)
-        except (HTTPError, OSError) as error:
-            # Without the address: it may have a password in it.
-            raise CannotSign(
-                f"the signing service doesn't answer ({type(error).__name__})"
-            ) from None
-        if content is None:
-            raise CannotSign("the signing service's answer is too large")
+        except Unreachable as error:
+            raise CannotSign(f"the signing service can't be used: {error}") from None
         if response.status == 404:
             raise CannotSign("the signing service doesn't have the key")
         if response.status != 200:
             raise CannotSign(f"the signing service has answered with HTTP {response.status}")
-        return content
+        return response.body
 
 
 def _address_of(public_key: str) -> str:

@@ -81,10 +81,14 @@ class Http2Client:
             tls = trusted_certificates(service_settings.PUSH_CA_FILE)
         except OSError as error:
             raise NoResponse(BAD_CA_FILE) from error
-        self._httpx = httpx
+        unshared = httpx.Limits(max_connections=_MAX_CONNECTIONS, max_keepalive_connections=0)
         self._client = httpx.AsyncClient(
+            # Streams have numbers: a response can't be taken for another one. Over HTTP/1.1, bytes
+            # that a server sends after its response could, so no connection is used again.
+            http1=False,
             http2=True,
             verify=tls,
+            mounts={"http://": httpx.AsyncHTTPTransport(limits=unshared)},
             follow_redirects=False,
             trust_env=False,
             headers={"accept-encoding": "identity"},

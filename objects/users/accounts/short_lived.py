@@ -16,6 +16,7 @@ import redis
 import structlog
 from django.conf import settings
 
+from backend.kernel.connections.redis import client
 from backend.kernel.errors import ServiceUnavailable
 
 _log = structlog.get_logger(__name__)
@@ -64,4 +65,4 @@ def _key(name: str) -> str:
 
 @cache
 def _client(url: str) -> redis.Redis:
-    return redis.Redis.from_url(url, socket_timeout=_WAIT, socket_connect_timeout=_WAIT)
+    return client(url, socket_timeout=_WAIT, socket_connect_timeout=_WAIT)

@@ -149,14 +149,37 @@ def test_a_head_without_a_height_is_heard_as_one(
     assert heads.ended == 0
 
 
-def test_a_subscription_begins_once(proxy: Proxy, heads: Heads, listen) -> None:
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"id": 1, "result": "0x1"},
+        {"id": "1", "result": "0x1"},
+        {"method": "eth_subscription", "params": {"subscription": "0xbad", "result": {}}},
+    ],
+)
+def test_a_message_that_belongs_to_another_subscription_ends_the_socket(
+    proxy: Proxy, heads: Heads, listen, message: dict[str, object]
+) -> None:
     listen({31337: proxy.socket_url})
     until(lambda: heads.count == 1)
-    for _ in range(5):
-        proxy.socket.tell({"jsonrpc": "2.0", "id": 1, "result": "0x1"})
-    proxy.socket.tell({"jsonrpc": "2.0", "method": "eth_subscription"})
-    until(lambda: heads.heights == [None])
-    assert heads.count == 2
+    proxy.socket.tell({"jsonrpc": "2.0", **message})
+    until(lambda: proxy.socket.opened == 2 and heads.count == 2)
+    assert (heads.ended, heads.heights) == (1, [])
+
+
+def test_a_second_reply_ends_the_socket(proxy: Proxy, heads: Heads, listen) -> None:
+    replies: list[dict[str, object]] = []
+
+    def noted(message: dict[str, object]) -> dict[str, object]:
+        if "id" in message:
+            replies.append(message)
+        return message
+
+    proxy.socket.alter(noted)
+    listen({31337: proxy.socket_url})
+    until(lambda: heads.count == 1)
+    proxy.socket.tell(replies[0])
+    until(lambda: proxy.socket.opened == 2 and heads.count == 2)
 
 
 def test_a_network_that_is_gone_has_no_subscription(proxy: Proxy, heads: Heads, listen) -> None:

@@ -18,9 +18,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from backend.kernel.outgoing import Unreachable
+from backend.kernel.outgoing import Unreachable, sockets
+from backend.kernel.outgoing.addresses import is_allowed, resolved
 from functions.webhooks import client
-from functions.webhooks.addresses import is_allowed, resolved
 from tests.functions.webhooks.receiver import Receiver
 from tests.rest import Api
 
@@ -300,7 +300,7 @@ def test_tls_is_verified_for_the_name_in_the_address(
         return real("127.0.0.1" if str(name).endswith(".test") else name, *args, **kwargs)
 
     monkeypatch.setattr(socket, "getaddrinfo", lookup)
-    client._tls.cache_clear()
+    sockets.tls.cache_clear()
     url = f"https://{host}:{receiver.port}/"
     try:
         if works:
@@ -309,4 +309,4 @@ def test_tls_is_verified_for_the_name_in_the_address(
             with pytest.raises(Unreachable, match="TLS with it failed"):
                 client.post(url, b"{}", {})
     finally:
-        client._tls.cache_clear()
+        sockets.tls.cache_clear()

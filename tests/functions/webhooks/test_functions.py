@@ -12,6 +12,8 @@ from typing import Any
 import psutil
 import pytest
 
+from backend.kernel.outgoing.client import MAX_IDLE_TOTAL
+from backend.kernel.outgoing.connection import Origin
 from functions import Request, function
 from functions.webhooks import client as http
 from functions.webhooks import signatures
@@ -252,14 +254,14 @@ def test_a_connection_that_was_closed_is_made_again(master: Api, receiver: Recei
     for _ in range(2):
         assert master.post("/functions/greet").json == {"result": 1}
     assert len({item.connection for item in receiver.received}) == 2
-    assert http._idle_connections.take(("http", "127.0.0.1", receiver.port)) is None
+    assert http._client._idle.take(Origin("http", "127.0.0.1", receiver.port)) is None
 
 
 def test_few_connections_stay_open_however_many_receivers_there_are(settings: Any) -> None:
     settings.SERVICE = {**settings.SERVICE, "WEBHOOK_ALLOW_PRIVATE": ("127.0.0.0/8",)}
     with ExitStack() as running:
         ports = set()
-        for _ in range(http.MAX_IDLE_TOTAL + 3):
+        for _ in range(MAX_IDLE_TOTAL + 3):
             receiver = Receiver()
             running.callback(receiver.stop)
             ports.add(receiver.port)
@@ -269,7 +271,7 @@ def test_few_connections_stay_open_however_many_receivers_there_are(settings: An
             connections = psutil.Process().net_connections("tcp4")
             return sum(bool(each.raddr) and each.raddr.port in ports for each in connections)
 
-        until(lambda: 0 < open_connections() <= http.MAX_IDLE_TOTAL, 30)
+        until(lambda: 0 < open_connections() <= MAX_IDLE_TOTAL, 30)
 
 
 @pytest.mark.django_db

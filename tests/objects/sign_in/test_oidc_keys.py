@@ -235,30 +235,54 @@ def test_no_one_waits_for_new_keys_while_there_are_old_ones(our_issuer, hanging)
         assert verify(token).id == "alice"
 
 
-def test_an_answer_that_never_ends_is_given_up(our_issuer, monkeypatch):
+ENDLESS = {
+    "a body": (b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n", b"x"),
+    "a header": (b"HTTP/1.1 200 OK\r\nX-Name: ", b"x"),
+    "headers": (b"HTTP/1.1 200 OK\r\n", b"X-Name: x\r\n"),
+    "interim responses": (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+    "trailers": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n", b"X-A: x\r\n"),
+}
+
+
+@pytest.mark.parametrize("part", ENDLESS)
+def test_an_answer_that_never_ends_is_given_up(our_issuer, monkeypatch, part):
     monkeypatch.setattr(http, "WHOLE_WAIT", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        thread = threading.Thread(target=drip, args=(listening,))
+        thread = threading.Thread(target=drip, args=(listening, *ENDLESS[part]))
         thread.start()
-        with pytest.raises(http.Unreachable, match="takes too long"):
+        with pytest.raises(http.Unreachable, match=r"took longer than 0\.1 seconds"):
             http.fetch(f"http://127.0.0.1:{listening.getsockname()[1]}/")
         thread.join()
 
 
-def drip(listening):
+@pytest.mark.parametrize("part", ENDLESS)
+def test_an_answer_that_floods_is_given_up(our_issuer, part):
+    """Long before the time is over."""
+    first, again = ENDLESS[part]
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=drip, args=(listening, first, again * 10_000, 0))
+        thread.start()
+        begun = time.monotonic()
+        with pytest.raises(http.Unreachable, match=r"too large|isn't valid"):
+            http.fetch(f"http://127.0.0.1:{listening.getsockname()[1]}/")
+        assert time.monotonic() - begun < http.WHOLE_WAIT
+        thread.join()
+
+
+def drip(listening, first, again, pause=0.01):
     connection, _ = listening.accept()
     with connection, contextlib.suppress(OSError):
         connection.recv(65536)
-        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+        connection.sendall(first)
         while True:
-            connection.sendall(b"x")
-            time.sleep(0.01)  # a slow sender, which is what is tested
+            connection.sendall(again)
+            time.sleep(pause)  # a slow sender, which is what is tested
 
 
 def test_a_certificate_that_no_one_vouches_for_is_refused(tmp_path):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(self_signed(tmp_path))
-    with Issuer(context) as forged, pytest.raises(http.Unreachable, match="URLError"):
+    with Issuer(context) as forged, pytest.raises(http.Unreachable, match="TLS with it failed"):
         http.fetch(f"https://localhost:{forged.port}{KEYS}")
     assert forged.asked == []
 

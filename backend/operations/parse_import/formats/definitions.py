@@ -5,9 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
+
+import msgspec
 
 from backend.kernel.json_types import Json
+from backend.operations.parse_import.formats.stored_objects import UnreadableValue
+
+_Struct = TypeVar("_Struct", bound=msgspec.Struct)
 
 _POINTER: Final = re.compile(r"\*([A-Za-z_][A-Za-z0-9_]*)")
 _RELATION: Final = re.compile(r"relation<([A-Za-z_][A-Za-z0-9_]*)>")
@@ -89,42 +94,71 @@ UNDECLARED: Final[Mapping[str, ClassDefinition]] = {
 """Classes that neither ``_SCHEMA`` nor ``GET /schemas`` has, although they hold the team's data."""
 
 
-def of_api(schema: Mapping[str, Any]) -> ClassDefinition:
-    """Return the class that an element of ``GET /schemas`` describes."""
-    return ClassDefinition(
-        str(schema["className"]),
-        _fields(schema.get("fields") or {}),
-        schema.get("classLevelPermissions"),
-        _indexes(schema.get("indexes")),
-    )
+class _Schema(msgspec.Struct):
+    fields: dict[str, Any] | None = None
+    classLevelPermissions: dict[str, Any] | None = None
+    indexes: dict[str, Any] | None = None
 
 
-def of_table_row(row: Mapping[str, Any]) -> ClassDefinition:
+class _NamedSchema(_Schema, kw_only=True):
+    className: str
+
+
+class _Row(msgspec.Struct):
+    className: str
+    schema: _Schema | None = None
+
+
+class _Metadata(msgspec.Struct):
+    fields_options: dict[str, dict[str, Any] | None] | None = None
+    class_permissions: dict[str, Any] | None = None
+    indexes: dict[str, Any] | None = None
+
+
+class _Document(msgspec.Struct):
+    name: str = msgspec.field(name="_id")
+    metadata: _Metadata | None = msgspec.field(name="_metadata", default=None)
+
+
+def of_api(stored: object) -> ClassDefinition:
+    """Return the class that an element of ``GET /schemas`` describes. Raises ``UnreadableValue``,
+    as the functions below do."""
+    schema = _converted(stored, _NamedSchema)
+    return _of_schema(schema.className, schema)
+
+
+def of_table_row(stored: object) -> ClassDefinition:
     """Return the class that a row of PostgreSQL's ``_SCHEMA`` describes."""
-    schema = row.get("schema") or {}
-    return ClassDefinition(
-        str(row["className"]),
-        _fields(schema.get("fields") or {}),
-        schema.get("classLevelPermissions"),
-        _indexes(schema.get("indexes")),
-    )
+    row = _converted(stored, _Row)
+    return _of_schema(row.className, row.schema or _Schema())
 
 
-def of_document(document: Mapping[str, Any]) -> ClassDefinition:
+def of_document(stored: Mapping[str, Any]) -> ClassDefinition:
     """Return the class that a document of MongoDB's ``_SCHEMA`` describes."""
-    metadata = document.get("_metadata") or {}
-    options = metadata.get("fields_options") or {}
+    document = _converted(stored, _Document)
+    metadata = document.metadata or _Metadata()
+    options = metadata.fields_options or {}
     fields = {}
-    for name, stored in document.items():
-        if name in _OF_MONGO or not isinstance(stored, str):
+    for name, kind in stored.items():
+        if name in _OF_MONGO or not isinstance(kind, str):
             continue
-        fields[name] = _mongo_field(stored, options.get(name) or {})
+        fields[name] = _mongo_field(kind, options.get(name) or {})
     return ClassDefinition(
-        str(document["_id"]),
-        fields,
-        metadata.get("class_permissions"),
-        _indexes(metadata.get("indexes")),
+        document.name, fields, metadata.class_permissions, _indexes(metadata.indexes)
     )
+
+
+def _of_schema(name: str, schema: _Schema) -> ClassDefinition:
+    return ClassDefinition(
+        name, _fields(schema.fields or {}), schema.classLevelPermissions, _indexes(schema.indexes)
+    )
+
+
+def _converted(stored: object, type_: type[_Struct]) -> _Struct:
+    try:
+        return msgspec.convert(stored, type_)
+    except msgspec.ValidationError as error:
+        raise UnreadableValue(str(error)) from None
 
 
 def _fields(fields: Mapping[str, Any]) -> dict[str, FieldDefinition]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from backend.kernel.json_types import Wire
 from backend.operations.parse_import.formats.definitions import ClassDefinition
@@ -19,6 +19,8 @@ Row = TypeVar("Row")
 
 BATCH = 1000
 """Objects in a batch, at most."""
+_MOST_TEXT: Final = 256 * 1024
+"""Characters of JSON that the objects of a batch have, unless one alone has more."""
 
 
 class SourceFailed(Exception):
@@ -58,6 +60,37 @@ def read_batch(
         else:
             objects.append(obj)
     return Batch(position, objects, unreadable)
+
+
+class Sized(NamedTuple):
+    """A JSON value, and the characters that it took."""
+
+    size: int
+    value: Any
+
+
+def batches(values: Iterable[Sized]) -> Iterator[list[Any]]:
+    """Return values in lists that are small enough to be in memory together."""
+    batch: list[Any] = []
+    size = 0
+    for each in values:
+        if batch and (len(batch) == BATCH or size + each.size > _MOST_TEXT):
+            yield batch
+            batch, size = [], 0
+        batch.append(each.value)
+        size += each.size
+    if batch:
+        yield batch
+
+
+def definition_of(
+    read: Callable[[Any], ClassDefinition], stored: object, place: str
+) -> ClassDefinition:
+    """Return the class that is stored so. Raises ``SourceFailed``, which names the place."""
+    try:
+        return read(stored)
+    except UnreadableValue as error:
+        raise SourceFailed(f"{place}: {error}") from None
 
 
 class Members(NamedTuple):

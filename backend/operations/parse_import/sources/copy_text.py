@@ -14,6 +14,8 @@ from typing import Any, Final
 from backend.operations.parse_import.sources.base import SourceFailed
 
 _CSV: Final = b'"{""'
+_LONGEST_LINE: Final = 4 * 1024 * 1024
+"""Bytes: of a file with a longer line it isn't clear what it is, and it isn't decoded."""
 _BACKSLASHES: Final = re.compile(rb"\\+")
 _NOT_OF_TABLES: Final = frozenset({"_id", "results"})
 """Keys in the first row of files that other programs wrote."""
@@ -42,7 +44,9 @@ def _is_copy(path: Path) -> bool:
     is_first = True
     has_doubled = False
     with path.open("rb") as file:
-        for line in file:
+        while line := file.readline(_LONGEST_LINE):
+            if not line.endswith(b"\n") and file.peek(1):
+                return False
             if is_first and (text := line.strip()):
                 is_first = False
                 if text.startswith(_CSV):

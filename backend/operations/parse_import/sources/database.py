@@ -28,6 +28,7 @@ from backend.operations.parse_import.sources.base import (
     Batch,
     Members,
     SourceFailed,
+    definition_of,
     read_batch,
 )
 from objects.rules import TransferredObject
@@ -74,7 +75,8 @@ class Database:
     def classes(self) -> list[ClassDefinition]:
         rows = self._json_rows(sql.SQL('SELECT row_to_json(t)::text FROM "_SCHEMA" t'))
         undeclared = [UNDECLARED[name] for name in UNDECLARED.keys() & self._tables]
-        return [*map(of_table_row, rows), *undeclared]
+        place = f"{self.name}, _SCHEMA"
+        return [*(definition_of(of_table_row, row, place) for row in rows), *undeclared]
 
     def foreign(self) -> list[str]:
         return []  # tables that _SCHEMA doesn't name are never read

@@ -7,12 +7,11 @@ or ``{"results": […]}`` (Parse's own export). What wrote an object shows in it
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 from backend.kernel.json_types import Json
 from backend.operations.parse_import.formats import mongo_documents, rest_objects, table_rows
@@ -26,18 +25,19 @@ from backend.operations.parse_import.formats.definitions import (
     of_table_row,
 )
 from backend.operations.parse_import.formats.stored_objects import (
-    NESTED_TOO_DEEPLY,
     UnreadableValue,
     member_of,
 )
-from backend.operations.parse_import.sources import copy_text
+from backend.operations.parse_import.sources import copy_text, json_values
 from backend.operations.parse_import.sources.base import (
-    BATCH,
     AppSettings,
     Batch,
     Members,
+    Sized,
     SourceFailed,
     Unreadable,
+    batches,
+    definition_of,
     read_batch,
 )
 from objects.core import values
@@ -46,8 +46,6 @@ from objects.rules import TransferredObject
 _SCHEMA: Final = "_SCHEMA"
 _WITHOUT_OBJECTS: Final = frozenset({_SCHEMA, "_GlobalConfig", "_Hooks"})
 _IDS: Final = frozenset({"_id", "objectId", "className"})
-_FROM_ONE_LINE: Final = 64 * 1024 * 1024
-"""Bytes that one line may have: one object, or a whole file of the array form."""
 
 
 class Folder:
@@ -86,8 +84,7 @@ class Folder:
 
     def objects(self, definition: ClassDefinition, position: str) -> Iterator[Batch]:
         number = int(position or 0)
-        rows = islice(self._rows(definition.name), number, None)
-        while chunk := list(islice(rows, BATCH)):
+        for chunk in batches(islice(self._sized_rows(definition.name), number, None)):
             named = [
                 (f"{definition.name}.json, object {place}", row)
                 for place, row in enumerate(chunk, number + 1)
@@ -97,8 +94,8 @@ class Folder:
 
     def members(self, definition: ClassDefinition, key: str, position: str) -> Iterator[Members]:
         number = int(position or 0)
-        rows = islice(self._rows(f"_Join:{key}:{definition.name}"), number, None)
-        while chunk := list(islice(rows, BATCH)):
+        rows = islice(self._sized_rows(f"_Join:{key}:{definition.name}"), number, None)
+        for chunk in batches(rows):
             number += len(chunk)
             yield Members(str(number), [member_of(row) for row in chunk])
 
@@ -125,7 +122,11 @@ class Folder:
     @cached_property
     def _declared(self) -> dict[str, ClassDefinition]:
         """The classes in ``_SCHEMA``, by name."""
-        return {definition.name: definition for definition in map(_definition, self._rows(_SCHEMA))}
+        definitions = [
+            definition_of(_definition, row, f"{_SCHEMA}.json, class {number}")
+            for number, row in enumerate(self._rows(_SCHEMA), 1)
+        ]
+        return {definition.name: definition for definition in definitions}
 
     def _undeclared(self) -> list[str]:
         """Return the names of the files of objects that ``_SCHEMA`` doesn't have."""
@@ -163,32 +164,18 @@ class Folder:
         return ClassDefinition(name, fields)
 
     def _rows(self, name: str) -> Iterator[dict[str, Any]]:
+        return (row.value for row in self._sized_rows(name))
+
+    def _sized_rows(self, name: str) -> Iterator[Sized]:
         path = self._files.get(name)
         if path is None:
             return
         try:
             with path.open("rb") as file:
-                first = _first_line(file)
-                file.seek(0)
-                if not first:
-                    return  # how a collection without documents is exported
-                if first.startswith(b"[") or not _is_whole(first):
-                    yield from _in_document(file.read(), path)
-                    return
-                for number, line in enumerate(file, 1):
-                    if line.strip():
-                        row = _parsed(line, f"{path}:{number}")
-                        yield from _listed(row)
+                for row in json_values.rows(file, str(path)):
+                    yield from _listed(row)
         except OSError as error:
             raise SourceFailed(f"{path}: {error.strerror}") from error
-
-
-def _first_line(file: BinaryIO) -> bytes:
-    """Return the first line that isn't blank, without spaces around it; empty without one."""
-    while line := file.readline(_FROM_ONE_LINE):
-        if line := line.strip():
-            return line
-    return b""
 
 
 def _readable(params: Any, unreadable: list[Unreadable]) -> dict[str, Json]:
@@ -202,42 +189,17 @@ def _readable(params: Any, unreadable: list[Unreadable]) -> dict[str, Json]:
     return readable
 
 
-def _is_whole(line: bytes) -> bool:
-    try:
-        json.loads(line)
-    except RecursionError:
-        return True
-    except ValueError:
-        return False
-    return True
-
-
-def _in_document(text: bytes, path: Path) -> Iterator[dict[str, Any]]:
-    document = _parsed(text, str(path))
-    if isinstance(document, list):
-        yield from (row for row in document if isinstance(row, dict))
-    else:
-        yield from _listed(document)
-
-
-def _listed(row: Any) -> Iterator[dict[str, Any]]:
+def _listed(row: Sized) -> Iterator[Sized]:
     """Return the objects of an API's response, or the row itself."""
-    if not isinstance(row, dict):
+    size, value = row
+    if not isinstance(value, dict):
         return
     # An object may have a field of this name.
-    if isinstance(row.get("results"), list) and not row.keys() & _IDS:
-        yield from (item for item in row["results"] if isinstance(item, dict))
+    if isinstance(value.get("results"), list) and not value.keys() & _IDS:
+        items = [item for item in value["results"] if isinstance(item, dict)]
+        yield from json_values.parts_of(size, items)
     else:
         yield row
-
-
-def _parsed(text: bytes, place: str) -> Any:
-    try:
-        return json.loads(text)
-    except RecursionError:
-        raise SourceFailed(f"{place}: {NESTED_TOO_DEEPLY}") from None
-    except ValueError as error:
-        raise SourceFailed(f"{place}: not JSON: {error}") from None
 
 
 def _definition(row: Mapping[str, Any]) -> ClassDefinition:

@@ -53,8 +53,8 @@ def test_an_api_that_goes_on_failing_ends_the_import_with_its_place(
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        ((200, b"<html>"), "no JSON"),
-        ((200, b"[]"), "expected an object"),
+        ((200, b"<html>"), "Note:1: not JSON"),
+        ((200, b"[]"), "no list of objects"),
         ((200, b"{}"), "no list of objects"),
         ((403, b'{"error": "unauthorized"}'), "status 403, unauthorized"),
         ((200, b'{"results": 7}'), "no list of objects"),

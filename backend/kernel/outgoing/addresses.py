@@ -1,9 +1,9 @@
-"""The network addresses that webhooks may be sent to.
+"""The network addresses that requests may be sent to whose URL isn't the operator's.
 
 Public addresses are allowed. Others (this machine, private networks, the cloud's own services) are
 allowed only if ``WEBHOOK_ALLOW_PRIVATE`` names their network, and only these are called without
-TLS. A call resolves a name once, and the connection uses that address: a second lookup may return a
-different one.
+TLS. A request resolves a name once, and the connection uses that address: a second lookup may
+return a different one.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from __future__ import annotations
 import ipaddress
 import socket
 import threading
-from collections.abc import Sequence
+from contextlib import suppress
 from ipaddress import IPv4Address, IPv6Address
 from typing import Final
 
-from backend.kernel.outgoing import Unreachable
+from backend.kernel.outgoing.failures import Unreachable
 from backend.settings.conf import service_settings
 
 Address = IPv4Address | IPv6Address
@@ -34,12 +34,12 @@ class NotAllowed(Unreachable):
 
 
 def is_callable(scheme: str, address: Address) -> bool:
-    """Whether a webhook with this scheme may be sent to this address."""
+    """Whether a request with this scheme may be sent to this address."""
     return is_own(address) if scheme == "http" else is_allowed(address)
 
 
 def is_allowed(address: Address) -> bool:
-    """Whether a webhook may be sent to this address."""
+    """Whether a request may be sent to this address."""
     target = _embedded_ipv4(address)
     return is_own(target) or _is_public(target)
 
@@ -75,15 +75,12 @@ def _embedded_ipv4(address: Address) -> Address:
 
 
 def resolved(host: str, port: int, seconds: float, *, scheme: str = "https") -> list[Address]:
-    """Return the addresses of a host that webhooks are sent to, in order of preference.
+    """Return the addresses of a host that requests are sent to, in order of preference.
 
     Raises ``NotAllowed`` if there are only others, and ``Unreachable`` if there are none, or the
     lookup exceeds ``seconds``.
     """
-    try:
-        addresses: Sequence[Address] = [ipaddress.ip_address(host)]
-    except ValueError:
-        addresses = _look_up(host, port, seconds)
+    addresses = look_up(host, port, seconds)
     usable = [address for address in addresses if is_callable(scheme, address)]
     if usable:
         return usable
@@ -98,11 +95,14 @@ def resolved(host: str, port: int, seconds: float, *, scheme: str = "https") -> 
     )
 
 
-def _look_up(host: str, port: int, seconds: float) -> list[Address]:
+def look_up(host: str, port: int, seconds: float) -> list[Address]:
+    """Return all addresses of a host. Raises ``Unreachable``, also after so many seconds."""
+    with suppress(ValueError):
+        return [ipaddress.ip_address(host)]
     addresses: list[Address] = []
     failures: list[OSError | UnicodeError] = []
 
-    def look_up() -> None:
+    def ask_resolver() -> None:
         try:
             for *_, place in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
                 address = ipaddress.ip_address(str(place[0]).partition("%")[0])
@@ -112,7 +112,7 @@ def _look_up(host: str, port: int, seconds: float) -> list[Address]:
             failures.append(error)
 
     # The system's resolver has no timeout.
-    thread = threading.Thread(target=look_up, name="resolver", daemon=True)
+    thread = threading.Thread(target=ask_resolver, name="resolver", daemon=True)
     thread.start()
     thread.join(seconds)
     if thread.is_alive():
