@@ -14,43 +14,29 @@ import os
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import wraps
 from typing import Any, Final
 
-import msgspec
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from backend.kernel.texts.redaction import MASK, is_sensitive, mask_text
+from backend.kernel.interruptions import is_from_outside
+from backend.kernel.texts.encoding import JsonEncoder, describe, encode_text
+from backend.kernel.texts.redaction import mask_text
 from backend.logs import lines, store
+from backend.logs.masking import mask
 from backend.logs.readable import render
 
 _STANDARD_ERROR = 2
-_OURS = {"_record", "_from_structlog"}  # put in and taken out again by structlog's formatter
-
-
-def _mask_value(value: Any) -> Any:
-    kind = type(value)
-    if kind is str:
-        return mask_text(value)
-    if value is None or kind in (int, float, bool):
-        return value
-    if isinstance(value, Mapping):
-        return {
-            str(key): MASK if item and is_sensitive(str(key)) else _mask_value(item)
-            for key, item in value.items()
-        }
-    if isinstance(value, list | tuple | set | frozenset):
-        return [_mask_value(item) for item in value]
-    return mask_text(str(value))
-
-
-def mask(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
-    """Hide keys, tokens and passwords, by the name of the field and by their look in a text."""
-    for key, value in event.items():
-        if key in _OURS:
-            continue
-        event[key] = MASK if value and is_sensitive(key) else _mask_value(value)
-    return event
+_LONGEST_REMAINS: Final = 1000  # characters
+_LEVELS: Final = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+    "exception": logging.ERROR,
+    "critical": logging.CRITICAL,
+}
 
 
 class _LineLogger:
@@ -62,14 +48,21 @@ class _LineLogger:
     debug = info = warning = error = critical = exception = fatal = log = msg
 
 
-class _LineHandler(logging.Handler):
+class LineHandler(logging.Handler):
     """The standard library's records, on the same lines."""
 
-    def emit(self, record: logging.LogRecord) -> None:
+    def handle(self, record: logging.LogRecord) -> bool:
+        """Write a record. Filters and formatting call methods of its arguments, any objects."""
         try:
-            lines.write(self.format(record).encode(errors="replace"))
-        except Exception:  # as every handler of the standard library does
-            self.handleError(record)
+            return super().handle(record)
+        except BaseException as error:
+            if is_from_outside(error):
+                raise
+            _write_remains(record.levelname.lower(), record.msg, error)
+            return True
+
+    def emit(self, record: logging.LogRecord) -> None:
+        lines.write(encode_text(self.format(record)))
 
 
 # Tasks that run every few seconds, and tell by themselves what is worth telling.
@@ -120,7 +113,64 @@ def _is_outage(error: BaseException | None) -> bool:
     return isinstance(error, away) or is_outage(error)
 
 
-_encode = msgspec.json.Encoder(enc_hook=str).encode
+def _format_exception(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
+    """Put the traceback in the place of an exception, which may be of any class."""
+    try:
+        return structlog.processors.format_exc_info(logger, method, event)
+    except BaseException as error:
+        if is_from_outside(error):
+            raise
+        event.pop("exc_info", None)
+        event["exception"] = f"<a traceback that can't be written: {type(error).__name__}>"
+        return event
+
+
+def _write_remains(level: str, event: object, error: BaseException) -> None:
+    """Write what can be written of a line that can't. Never raises."""
+    try:
+        remains = {
+            "event": mask_text(describe(event)[:_LONGEST_REMAINS]),
+            "logger": "log",
+            "problem": f"the line's other fields can't be written: {type(error).__name__}",
+            "process": _process,
+            "level": level,
+            "timestamp": datetime.now(UTC).isoformat(),
+        }
+        text = render(remains, colours=False) if _style == "console" else ""
+        lines.write(encode_text(text) if text else _encode(remains))
+    except Exception:
+        lines.write(b'{"event":"a log line can\'t be written","level":"error"}')
+
+
+def _guarded(method: Any) -> Any:
+    """Return a method of a logger that never raises."""
+
+    @wraps(method)
+    def log(self: Any, *args: Any, **fields: Any) -> None:
+        try:
+            method(self, *args, **fields)
+        except BaseException as error:
+            if is_from_outside(error):
+                raise
+            event = args[0] if args else fields.get("event")
+            level = method.__name__.replace("exception", "error")
+            _write_remains(level, event, error)
+
+    return log
+
+
+def _logger_class(level: int) -> Any:
+    """Return the class of loggers that write this level and those above it.
+
+    They never raise, no matter what is logged: they are called where errors are handled.
+    """
+    base = structlog.make_filtering_bound_logger(level)
+    written = [name for name, number in _LEVELS.items() if number >= level]
+    methods = {name: _guarded(getattr(base, name)) for name in written}
+    return type("Logger", (base,), methods)
+
+
+_encode = JsonEncoder(enc_hook=describe).encode
 
 
 def _json(logger: WrappedLogger, method: str, event: EventDict) -> bytes:
@@ -145,7 +195,7 @@ class _Console:
         return render(event, colours=self._colours)
 
     def line(self, logger: WrappedLogger, method: str, event: EventDict) -> bytes:
-        return self.text(logger, method, event).encode(errors="replace")
+        return encode_text(self.text(logger, method, event))
 
 
 _process = ""
@@ -178,7 +228,7 @@ def configure(level: str, style: str, process: str) -> None:
     before: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.StackInfoRenderer(),
-        structlog.processors.format_exc_info,
+        _format_exception,
         mask,
         _add_process,
         structlog.processors.add_log_level,
@@ -187,7 +237,7 @@ def configure(level: str, style: str, process: str) -> None:
     console = _Console()
     structlog.configure(
         processors=[*before, _json if style == "json" else console.line],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(level)),
+        wrapper_class=_logger_class(logging.getLevelNamesMapping()[level]),
         logger_factory=lambda *names: _LineLogger(),
         cache_logger_on_first_use=True,
     )
@@ -206,7 +256,7 @@ def standard_library(level: str, style: str) -> dict[str, Any]:
         },
         "handlers": {
             "line": {
-                "()": "backend.logs.setup._LineHandler",
+                "()": "backend.logs.setup.LineHandler",
                 "formatter": "line",
                 "filters": ["routine", "outages"],
             }
@@ -249,7 +299,7 @@ def formatter(style: str) -> logging.Formatter:
         foreign_pre_chain=[
             structlog.contextvars.merge_contextvars,
             structlog.stdlib.add_logger_name,
-            structlog.processors.format_exc_info,
+            _format_exception,
             mask,
             _add_process,
             structlog.stdlib.add_log_level,
