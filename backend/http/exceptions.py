@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from backend.http.renderers import JsonResponse, json_response
 from backend.kernel.connections.outages import is_outage
 from backend.kernel.errors import InternalError, ServiceError, ServiceUnavailable
+from backend.kernel.request_context import current
 from backend.logs.failures import presentable_error
 from backend.logs.setup import get_logger
 
@@ -44,6 +45,7 @@ def error_response(error: BaseException, request: HttpRequest) -> HttpResponse:
 
 def _error_response(error: BaseException, request: HttpRequest) -> HttpResponse:
     shown = as_service_error(error, getattr(request, "id", "-"))
+    current().error = shown
     response = json_response(shown.body(), shown.status)
     # Headers of the error: Allow, Retry-After.
     for name, value in getattr(shown, "headers", {}).items():

@@ -11,10 +11,10 @@ from __future__ import annotations
 import logging
 import logging.config
 import os
-import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import wraps
+from types import MappingProxyType
 from typing import Any, Final
 
 import structlog
@@ -65,21 +65,15 @@ class LineHandler(logging.Handler):
         lines.write(encode_text(self.format(record)))
 
 
-# Tasks that run every few seconds, and tell by themselves what is worth telling.
-_ROUTINE: Final = re.compile(
-    r"Task (backend\.beat_is_alive|functions\.(tend_jobs|deliver_due)|chain\.\w+)\["
-)
-
-
-class _NotRoutine(logging.Filter):
-    """Leaves out that tasks have succeeded which run every few seconds."""
+class _RoutineTasks(logging.Filter):
+    """Makes the lines about tasks that have succeeded debug lines. What is worth a line of
+    another level, tasks log themselves."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        return (
-            record.name != "celery.app.trace"
-            or record.levelno > logging.INFO
-            or not _ROUTINE.match(record.getMessage())
-        )
+        if record.name != "celery.app.trace" or "succeeded in" not in str(record.msg):
+            return True
+        record.levelno, record.levelname = logging.DEBUG, "DEBUG"
+        return _lowest <= logging.DEBUG
 
 
 class _ShortOutages(logging.Filter):
@@ -200,7 +194,7 @@ class _Console:
 
 _process = ""
 _style = "json"
-_requests = False
+_lowest = logging.INFO
 
 
 def _add_process(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
@@ -222,9 +216,9 @@ def configure_from(logging_settings: Mapping[str, Any]) -> None:
 
 def configure(level: str, style: str, process: str) -> None:
     """Set up structlog and the standard library's logging for this process."""
-    global _process, _style, _requests
+    global _process, _style, _lowest
     _process, _style = process, style
-    _requests = logging.getLevelName(level) <= logging.INFO
+    _lowest = logging.getLevelNamesMapping()[level]
     before: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.StackInfoRenderer(),
@@ -237,7 +231,7 @@ def configure(level: str, style: str, process: str) -> None:
     console = _Console()
     structlog.configure(
         processors=[*before, _json if style == "json" else console.line],
-        wrapper_class=_logger_class(logging.getLevelNamesMapping()[level]),
+        wrapper_class=_logger_class(_lowest),
         logger_factory=lambda *names: _LineLogger(),
         cache_logger_on_first_use=True,
     )
@@ -251,7 +245,7 @@ def standard_library(level: str, style: str) -> dict[str, Any]:
         "disable_existing_loggers": False,
         "formatters": {"line": {"()": "backend.logs.setup.formatter", "style": style}},
         "filters": {
-            "routine": {"()": "backend.logs.setup._NotRoutine"},
+            "routine": {"()": "backend.logs.setup._RoutineTasks"},
             "outages": {"()": "backend.logs.setup._ShortOutages"},
         },
         "handlers": {
@@ -308,19 +302,31 @@ def formatter(style: str) -> logging.Formatter:
     )
 
 
-def request_line(request_id: str, method: str, path: str, status: int, ms: float) -> None:
-    """Log one answered request.
+def request_line(
+    request_id: str,
+    method: str,
+    path: str,
+    status: int,
+    ms: float,
+    *,
+    is_routine: bool = False,
+    about: Mapping[str, str | int] = MappingProxyType({}),
+) -> None:
+    """Log one answered request, with further fields ``about`` it.
 
-    The same line as ``get_logger("request").info`` writes, made by hand where it is JSON: the
-    processors took a fifth of the time of a get by id, and of these fields only the path can
-    hold anything to mask.
+    The level is "error" for an internal error, "debug" for a routine request that succeeded, and
+    otherwise "info". The same line as a logger writes, made by hand where it is JSON: the
+    processors took a fifth of the time of a get by id, and of these fields only texts can hold
+    anything to mask.
     """
-    if not _requests:
+    level = "error" if status >= 500 else "debug" if is_routine and status < 400 else "info"
+    if _LEVELS[level] < _lowest:
         return
     path = mask_text(path)
+    masked = {name: mask_text(v) if isinstance(v, str) else v for name, v in about.items()}
     if _style != "json":
-        log = get_logger("request")
-        log.info("request", method=method, path=path, status=status, ms=ms)
+        line = {"method": method, "path": path, "status": status, "ms": ms, **masked}
+        getattr(get_logger("request"), level)("request", **line)
         return
     record = _encode(
         {
@@ -329,10 +335,11 @@ def request_line(request_id: str, method: str, path: str, status: int, ms: float
             "path": path,
             "status": status,
             "ms": ms,
+            **masked,
             "event": "request",
             "request_id": request_id,
             "process": _process,
-            "level": "info",
+            "level": level,
             "timestamp": datetime.now(UTC),
         }
     )
