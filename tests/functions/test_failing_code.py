@@ -441,4 +441,4 @@ def test_the_outcome_of_a_push_adapter_can_be_stored() -> None:
         async def send(self, messages: Sequence[Message]) -> list[Outcome]:
             return [failed("\0" + HALF) for _ in messages]
 
-    assert send(Odd(lambda request: None)) == [failed("bad \ufffd text")]
+    assert send(Odd(lambda request: None)) == [failed("\ufffdbad \ufffd text")]

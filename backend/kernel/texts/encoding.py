@@ -69,7 +69,8 @@ def describe(value: object) -> str:
 
 def presentable(text: object) -> str:
     """Return a value of the deployment's code as a text that clients and tables can hold."""
-    return clean_text(shortened(describe(text)).replace("\0", ""))
+    # PostgreSQL can't store NUL.
+    return clean_text(shortened(describe(text)).replace("\0", "\N{REPLACEMENT CHARACTER}"))
 
 
 class JsonEncoder:
