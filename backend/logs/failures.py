@@ -45,18 +45,22 @@ def presentable_error(error: ServiceError) -> ServiceError:
     It is the same error wherever this is possible.
     """
     code, status, message = (_attribute(error, name) for name in ("code", "status", "message"))
-    is_right = isinstance(code, int) and code in _CODES
-    right_code = int(code) if is_right else ScriptFailed.code
-    is_right = isinstance(status, int) and status in _STATUSES
-    right_status = int(status) if is_right else ScriptFailed.status
+    right_code = _number(code, _CODES, ScriptFailed.code)
+    right_status = _number(status, _STATUSES, ScriptFailed.status)
     text = presentable(error if message is None else message)
-    if (code, status, message) == (right_code, right_status, text):
+    if code is right_code and status is right_status and type(message) is str and message == text:
         return error
     try:
         error.code, error.status, error.message = right_code, right_status, text
     except Exception:  # a class with properties or slots
         return ScriptFailed(text, code=right_code, status=right_status)
     return error
+
+
+def _number(value: Any, allowed: range, default: int) -> int:
+    """Return a number that is allowed. It is the same object if it is of the type ``int``."""
+    number = int.__int__(value) if isinstance(value, int) else default
+    return number if number in allowed else default
 
 
 def _attribute(error: ServiceError, name: str) -> Any:

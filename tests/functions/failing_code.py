@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
+from enum import IntEnum
 from functools import reduce
 from typing import Any, Final
 
@@ -39,6 +40,10 @@ class BrokenError(Exception):
 
 class Own(BaseException):
     """A class of the deployment's own."""
+
+
+class Codes(IntEnum):
+    TAKEN = 4711
 
 
 class BareError(ServiceError):
@@ -87,6 +92,7 @@ ERRORS: Final[dict[str, Callable[[], BaseException]]] = {
     "StopIteration": StopIteration,
     "BaseException": lambda: Own(HALF),
     "a code of 10,000 digits": lambda: _refusal(code=10**9999),
+    "a code of an enumeration": lambda: _refusal(code=Codes.TAKEN),
     "a status of success": lambda: _refusal(status=200),
     "a message that is no text": lambda: _refusal(message=Broken()),
     "headers that are none": lambda: _refusal(headers={"X-A\n": HALF}),

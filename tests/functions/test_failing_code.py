@@ -366,6 +366,14 @@ def test_a_result_is_sent_or_refused(instance: Instance, value: str) -> None:
     instance.goes_on()
 
 
+def test_a_code_of_an_enumeration_is_sent(instance: Instance) -> None:
+    def act(request: Any) -> object:
+        raise ERRORS["a code of an enumeration"]()
+
+    with instance.code.armed("function", act):
+        assert instance.call("POST", "/functions/plain", {}, ok=False)["code"] == 4711
+
+
 def test_half_of_a_surrogate_pair_is_sent_as_u_fffd(instance: Instance) -> None:
     with instance.code.armed("function", lambda request: {HALF: [HALF, "\ud83d\ude00"]}):
         answer = instance.call("POST", "/functions/plain", {}, ok=True)

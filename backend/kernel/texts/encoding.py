@@ -94,10 +94,6 @@ class JsonEncoder:
         except _REFUSALS as error:
             raise InvalidJSON(f"The value can't be sent as JSON: {type(error).__name__}.") from None
 
-    def text(self, value: Any) -> str:
-        """Return the JSON of a value as text."""
-        return self.encode(value).decode()
-
 
 encode_json: Final = JsonEncoder().encode
 
