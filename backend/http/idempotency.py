@@ -28,7 +28,7 @@ from backend.kernel.errors import (
     UnderMaintenance,
 )
 from backend.kernel.idempotency import IdentifiedRequest, StoredResponse
-from backend.kernel.texts.encoding import JsonEncoder
+from backend.kernel.texts.encoding import json_encoder
 from backend.settings.conf import service_settings
 
 REPLAYED = "Idempotent-Replayed"
@@ -38,7 +38,7 @@ _HEADER, _ALIAS = header_names("REQUEST_ID")
 _ONE_ID_FOR_ALL: Final = re.compile(r"(?:i|osx|apple-tv|apple-watch)\d")
 _WRITES = frozenset({"POST", "PUT", "DELETE"})
 _WELL_FORMED = re.compile(r"[!-~]{1,128}", re.ASCII).fullmatch
-_ordered: Final = JsonEncoder(order="deterministic").encode
+_ordered: Final = json_encoder(order="deterministic")
 # Errors after which a client may retry.
 _PASSING = (
     *(InternalError, RateLimited, ServiceUnavailable, Timeout, TransactionConflict),

@@ -9,10 +9,10 @@ from django.http import HttpResponse
 from django.http.cookie import SimpleCookie
 from django.http.response import ResponseHeaders
 
-from backend.kernel.texts.encoding import JsonEncoder
+from backend.kernel.texts.encoding import json_encoder
 from backend.kernel.texts.numbers import ZEROS, with_exponents
 
-encode_json: Final = JsonEncoder(decimal_format="number").encode
+encode_json: Final = json_encoder(decimal_format="number")
 
 
 @dataclass(slots=True)

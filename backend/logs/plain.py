@@ -9,11 +9,11 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final
 
-from backend.kernel.texts.encoding import JsonEncoder, describe, encode_text
+from backend.kernel.texts.encoding import describe, encode_text, json_encoder
 from backend.kernel.texts.redaction import MASK, is_sensitive, mask_text
 from backend.logs.readable import render
 
-_encode: Final = JsonEncoder(enc_hook=describe).encode
+_encode: Final = json_encoder(enc_hook=describe)
 _LEVELS: Final = ("debug", "info", "warning", "error", "critical")
 
 

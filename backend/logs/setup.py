@@ -21,7 +21,7 @@ import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from backend.kernel.interruptions import is_from_outside
-from backend.kernel.texts.encoding import JsonEncoder, describe, encode_text
+from backend.kernel.texts.encoding import describe, encode_text, json_encoder
 from backend.kernel.texts.redaction import mask_text
 from backend.logs import lines, store
 from backend.logs.masking import mask
@@ -164,7 +164,7 @@ def _logger_class(level: int) -> Any:
     return type("Logger", (base,), methods)
 
 
-_encode = JsonEncoder(enc_hook=describe).encode
+_encode = json_encoder(enc_hook=describe)
 
 
 def _json(logger: WrappedLogger, method: str, event: EventDict) -> bytes:

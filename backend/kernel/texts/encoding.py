@@ -73,29 +73,28 @@ def presentable(text: object) -> str:
     return clean_text(shortened(describe(text)).replace("\0", "\N{REPLACEMENT CHARACTER}"))
 
 
-class JsonEncoder:
-    """Returns values as JSON; texts are encoded as by ``encode_text``.
+def json_encoder(**options: Any) -> Callable[[Any], bytes]:
+    """Return a function that returns values as JSON; texts are encoded as by ``encode_text``.
 
-    Raises ``InvalidJSON``, which names the place, for values that JSON can't hold.
+    The function raises ``InvalidJSON``, which names the place, for values that JSON can't hold.
+    ``options`` are those of ``msgspec.json.Encoder``.
     """
+    encode: Callable[[Any], bytes] = msgspec.json.Encoder(**options).encode
 
-    def __init__(self, **options: Any) -> None:
-        """``options`` are those of ``msgspec.json.Encoder``."""
-        self._encode: Callable[[Any], bytes] = msgspec.json.Encoder(**options).encode
-
-    def encode(self, value: Any) -> bytes:
-        """Return the JSON of a value."""
+    def encode_value(value: Any) -> bytes:
         try:
-            return self._encode(value)
+            return encode(value)
         except _REFUSALS:
             pass
         try:
-            return self._encode(_encodable(value, "", 0))
+            return encode(_encodable(value, "", 0))
         except _REFUSALS as error:
             raise InvalidJSON(f"The value can't be sent as JSON: {type(error).__name__}.") from None
 
+    return encode_value
 
-encode_json: Final = JsonEncoder().encode
+
+encode_json: Final = json_encoder()
 
 
 def _encodable(value: Any, place: str, depth: int) -> Any:

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from backend.kernel.errors import InvalidJSON
 from backend.kernel.texts.encoding import (
     REPLACING,
-    JsonEncoder,
     clean_text,
     describe,
     encode_json,
     encode_text,
+    json_encoder,
     presentable,
 )
 
@@ -96,7 +96,7 @@ def test_values_in_circles_are_refused() -> None:
 
 
 def test_options_of_the_encoder_hold_for_replaced_texts_too() -> None:
-    encode = JsonEncoder(decimal_format="number", order="sorted").encode
+    encode = json_encoder(decimal_format="number", order="sorted")
     assert encode({"b": "\ud83d", "a": Decimal("1.50")}).decode() == '{"a":1.50,"b":"\ufffd"}'
 
 
