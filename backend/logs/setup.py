@@ -314,12 +314,15 @@ def request_line(
 ) -> None:
     """Log one answered request, with further fields ``about`` it.
 
-    The level is "error" for an internal error, "debug" for a routine request that succeeded, and
-    otherwise "info". The same line as a logger writes, made by hand where it is JSON: the
-    processors took a fifth of the time of a get by id, and of these fields only texts can hold
-    anything to mask.
+    The level is "error" for an internal error, "warning" for other statuses from 500 on, "debug"
+    for a routine request that succeeded, and otherwise "info". The line is the same as a logger
+    writes, made by hand where it is JSON: the processors took a fifth of the time of a get by id,
+    and of these fields only texts can hold anything to mask.
     """
-    level = "error" if status >= 500 else "debug" if is_routine and status < 400 else "info"
+    if status >= 500:
+        level = "error" if status == 500 else "warning"
+    else:
+        level = "debug" if is_routine and status < 400 else "info"
     if _LEVELS[level] < _lowest:
         return
     path = mask_text(path)

@@ -31,6 +31,7 @@ def stored(log_store_redis: redis.Redis) -> None:
     refuse("missing", 404, 101)
     refuse("forbidden", 400, 119)
     refuse("broken", 500, 1)
+    refuse("away", 503, 1)
     get_logger("test").warning("another line", code=119, request_id="other")
     store.flush()
 
@@ -54,8 +55,9 @@ def ids(*arguments: str) -> list[str]:
         (["--status", "4XX", "--code", "119"], ["forbidden"]),
         (["--code", "119"], ["forbidden", "other"]),
         (["--level", "error"], ["broken"]),
+        (["--level", "warning", "--status", "5xx"], ["broken", "away"]),
         (["--request-id", "fine"], ["fine"]),
-        (["--path", "THING", "--limit", "2"], ["forbidden", "broken"]),
+        (["--path", "THING", "--limit", "2"], ["broken", "away"]),
         (["--text", "refused with 101"], ["missing"]),
         (["--process", "nothing"], []),
         (["--since", "7d", "--status", "2xx"], ["fine"]),
