@@ -217,8 +217,8 @@ def is_status(text: str) -> bool:
     return _STATUS(text) is not None
 
 
-def _is_of_status(status: str, wanted: str) -> bool:
-    return status[:1] == wanted[:1] if wanted[1:].lower() == "xx" else status == wanted
+def _is_of_status(status: str, pattern: str) -> bool:
+    return status[:1] == pattern[:1] if pattern[1:].lower() == "xx" else status == pattern
 
 
 def _rank(level: object) -> int:

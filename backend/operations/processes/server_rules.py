@@ -54,9 +54,9 @@ def is_working(thread: int, seconds: float) -> bool:
 
 
 def _longest_request() -> float:
-    code = (*registry.functions.values(), *registry.triggers.values())
-    seconds = [time_limit_of(each.time_limit) for each in code]
-    seconds.append(service_settings.FUNCTION_TIME_LIMIT)
+    functions, triggers = registry.functions.values(), registry.triggers.values()
+    limits = {None, *(f.time_limit for f in functions), *(t.time_limit for t in triggers)}
+    seconds = [*map(time_limit_of, limits)]
     return max(seconds) + _REMAINDER if all(seconds) else inf
 
 
