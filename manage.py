@@ -5,6 +5,7 @@ import os
 import select
 import sys
 from importlib.util import find_spec
+from io import TextIOWrapper
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
@@ -19,6 +20,7 @@ OFFLINE_ARGUMENTS = ("-h", "--help", "--rest")
 
 def main() -> None:
     use_environment()
+    write_any_text()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backend.settings.django")
     # A container's variable names its role, whose time limits would end a backup or an index.
     if os.environ.get("PROCESS") != "test":
@@ -62,6 +64,15 @@ def use_environment() -> None:
             "manage.py: Django isn't installed. Run script/manage, which installs it in .venv."
         )
     os.execv(python, [str(python), *sys.argv])
+
+
+def write_any_text() -> None:
+    """Let commands print texts of applications, which no encoding of a terminal may hold."""
+    from backend.kernel.texts.encoding import REPLACING
+
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors=REPLACING)
 
 
 def check_database(arguments: list[str]) -> None:

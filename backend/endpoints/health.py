@@ -25,7 +25,7 @@ from psycopg.pq import DiagnosticField, ExecStatus
 
 from backend.kernel.connections import postgres
 from backend.kernel.connections.redis import asking_once
-from backend.kernel.process import restart_report
+from backend.kernel.process import liveness, restart_report
 from backend.kernel.process.heartbeats import (
     BACKFILL,
     BEAT,
@@ -132,6 +132,8 @@ def _states() -> dict[str, str]:
     handoff = settings.REALTIME_HANDOFF
     if handoff and states[REALTIME] == "ok" and not Path(handoff).is_socket():
         states[REALTIME] = "its socket is missing"
+    if liveness.is_hanging():
+        states["web"] = "takes no requests"
     return states
 
 

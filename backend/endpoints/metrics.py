@@ -28,6 +28,7 @@ from backend.endpoints.process_metrics import (
     of_requests,
     of_restarts,
     of_silences,
+    of_threads,
 )
 from backend.http.context import client_address
 from backend.http.exceptions import error_response
@@ -89,6 +90,7 @@ class _Whole(Collector):
                 up.add_metric([name], 1)
                 yield from metrics
         yield from of_restarts()
+        yield from of_threads()
         yield up
 
 

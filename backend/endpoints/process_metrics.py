@@ -19,7 +19,7 @@ from prometheus_client.core import (
 )
 
 from backend.kernel import request_counts
-from backend.kernel.process import heartbeats, restart_report
+from backend.kernel.process import heartbeats, liveness, restart_report
 from backend.settings.schedule import BACKFILL, CHAIN, JOBS
 from objects.database.statements import fetch
 
@@ -129,6 +129,16 @@ def of_restarts() -> Iterator[Metric]:
     )
     for restart in restart_report.read(settings.DATA_FOLDER.reports):
         counter.add_metric([restart.name], restart.restarts)
+    yield counter
+
+
+def of_threads() -> Iterator[Metric]:
+    """How many threads that answer requests have ended unexpectedly."""
+    counter = CounterMetricFamily(
+        "svc_request_threads_ended",
+        "Threads of web processes that ended unexpectedly and were replaced.",
+    )
+    counter.add_metric([], liveness.ended_threads())
     yield counter
 
 

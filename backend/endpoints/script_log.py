@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Annotated, Any, Final, NotRequired, TypedDict
 
-import msgspec
 from msgspec import Meta
 
 from backend.http.call import Call
@@ -15,6 +14,7 @@ from backend.http.permissions import Requires
 from backend.http.renderers import Answer
 from backend.http.views import ServiceView
 from backend.kernel.errors import PushMisconfigured, ServiceUnavailable
+from backend.kernel.texts.encoding import encode_json
 from backend.logs import search, store
 from backend.logs.search import LogFilter, LogUnavailable
 from backend.openapi import DateTime, answer, describes, query
@@ -135,4 +135,4 @@ def _message(record: Mapping[str, Any]) -> str:
 
 
 def _text(value: object) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return value if isinstance(value, str) else encode_json(value).decode()

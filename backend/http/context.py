@@ -21,6 +21,7 @@ from backend.kernel import request_counts
 from backend.kernel.networks import is_in_networks, parse_address
 from backend.kernel.randomness import random_bytes
 from backend.kernel.request_context import Current, as_current
+from backend.kernel.texts.encoding import shortened
 from backend.logs.setup import request_line
 from backend.settings.conf import service_settings
 
@@ -28,6 +29,8 @@ HEADER = "X-Request-Id"
 _LONGEST_ADDRESS = 64  # characters: IPv6 with the name of an interface
 _MOST_PROXIES = 8  # trusted proxies in a row
 _OUTSIDE = frozenset({"admin", "static", "health", "ready", "metrics"})
+_ROUTINE = frozenset(f"/{word}" for word in _OUTSIDE)
+_LONGEST_ERROR = 500  # characters in the log
 # What structlog's context has ever had in this process. ``clear_contextvars`` goes through all
 # context variables, and there are dozens: 4 µs a request.
 _ever_bound = structlog.contextvars._CONTEXT_VARS
@@ -65,17 +68,32 @@ class RequestContext:
         else:
             response.headers[HEADER] = request_id
         duration = perf_counter() - begin
+        route = getattr(request, "route", None) or _outside(request.path_info)
         request_line(
             request_id,
-            request.method or "",
+            now.method or request.method or "",
             request.path_info,
             response.status_code,
             round(duration * 1000, 2),
+            is_routine=route in _ROUTINE,
+            about=_about(now),
         )
         if service_settings.METRICS:
-            route = getattr(request, "route", None) or _outside(request.path_info)
             request_counts.count(request.method or "", route, response.status_code, duration)
         return response
+
+
+def _about(request: Current) -> dict[str, str | int]:
+    """Return what explains the outcome of a request in its log line."""
+    about: dict[str, str | int] = {}
+    if request.key:
+        about["key"] = request.key
+    if request.user_id is not None:
+        about["user"] = request.user_id
+    if request.error is not None:
+        about["code"] = request.error.code
+        about["error"] = shortened(request.error.message, _LONGEST_ERROR)
+    return about
 
 
 def _outside(path: str) -> str:

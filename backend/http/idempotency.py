@@ -13,8 +13,6 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any, Final
 
-import msgspec
-
 from backend.http.call import Call
 from backend.http.headers import header_names
 from backend.http.ports import ports
@@ -30,6 +28,7 @@ from backend.kernel.errors import (
     UnderMaintenance,
 )
 from backend.kernel.idempotency import IdentifiedRequest, StoredResponse
+from backend.kernel.texts.encoding import json_encoder
 from backend.settings.conf import service_settings
 
 REPLAYED = "Idempotent-Replayed"
@@ -39,6 +38,7 @@ _HEADER, _ALIAS = header_names("REQUEST_ID")
 _ONE_ID_FOR_ALL: Final = re.compile(r"(?:i|osx|apple-tv|apple-watch)\d")
 _WRITES = frozenset({"POST", "PUT", "DELETE"})
 _WELL_FORMED = re.compile(r"[!-~]{1,128}", re.ASCII).fullmatch
+_ordered: Final = json_encoder(order="deterministic")
 # Errors after which a client may retry.
 _PASSING = (
     *(InternalError, RateLimited, ServiceUnavailable, Timeout, TransactionConflict),
@@ -121,9 +121,7 @@ def _identify(request_id: str, call: Call, path: str, content: str) -> Identifie
     caller = call.principal
     who = (caller.authority.value, caller.user_id or "", caller.installation_id or "")
     contents = [call.method, path.rstrip("/"), call.params, call.body, content]
-    return ports.idempotency.identify(
-        who, request_id, msgspec.json.encode(contents, order="deterministic")
-    )
+    return ports.idempotency.identify(who, request_id, _ordered(contents))
 
 
 def _answered(answer: Answer) -> StoredResponse:

@@ -19,7 +19,7 @@ from backend.kernel.errors import InvalidMaintenanceKey, ServiceError
 from backend.kernel.limits import result_memory
 from backend.kernel.limits.statements import slow_statements
 from backend.kernel.networks import client_network
-from backend.kernel.principal import Principal
+from backend.kernel.principal import Authority, Principal
 from backend.kernel.request_context import Budget, current
 from backend.limits import FREE, Request, decide, rules_for
 from backend.logs.setup import get_logger
@@ -40,6 +40,12 @@ def key_name(credentials: Credentials) -> str:
     return "client_key" if name == "windows_key" else name
 
 
+def kind_of_key(principal: Principal, key: str) -> str:
+    """The kind of a key for people: "master", "read-only master", "rest key", "application"."""
+    is_client = principal.authority is Authority.CLIENT
+    return key.replace("_", " ") if is_client else principal.authority.value
+
+
 def admitted(
     request: HttpRequest,
     credentials: Credentials,
@@ -55,6 +61,8 @@ def admitted(
     ``authenticate`` and ``enter`` raise, and ``TooManySlowRequests``. Who guesses keys or tokens is
     counted too.
     """
+    now = current()
+    now.method = method
     address = client_address(request.META)
     network = client_network(address)
     if credentials.master_key is None and credentials.maintenance_key is None:
@@ -67,8 +75,9 @@ def admitted(
         enter(request, method, address, None, "", *parameters)
         raise
     key = key_name(credentials)
+    now.user_id = principal.user_id
+    now.key = kind_of_key(principal, key)
     enter(request, method, address, principal, key, *parameters)
-    now = current()
     now.address = address
     now.budget = None if principal.is_master else Budget(network)
     now.results = result_memory.of_request(network)

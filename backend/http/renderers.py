@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import msgspec
 from django.http import HttpResponse
 from django.http.cookie import SimpleCookie
 from django.http.response import ResponseHeaders
 
+from backend.kernel.texts.encoding import json_encoder
 from backend.kernel.texts.numbers import ZEROS, with_exponents
 
-encode_json = msgspec.json.Encoder(decimal_format="number").encode
+encode_json: Final = json_encoder(decimal_format="number")
 
 
 @dataclass(slots=True)

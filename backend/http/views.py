@@ -29,6 +29,7 @@ from backend.http.idempotency import Keeping
 from backend.http.permissions import Requires, check_route
 from backend.http.renderers import Answer, render
 from backend.kernel.errors import CommandUnavailable, InvalidJSON, ServiceError
+from backend.kernel.interruptions import is_from_outside
 from backend.kernel.principal import Principal
 from backend.kernel.request_context import current, take_refusal
 from backend.logs.setup import get_logger
@@ -103,7 +104,9 @@ class ServiceView(APIView):
             if refusal is not None and self.gives_refusals:
                 raise refusal
             response = render(answer)
-        except Exception as error:
+        except BaseException as error:  # of the deployment's code: SystemExit, KeyboardInterrupt
+            if is_from_outside(error):
+                raise
             response = error_response(error, request)
         return rate_limits.stamped(response, request)
 

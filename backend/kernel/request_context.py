@@ -62,6 +62,13 @@ class Current:
     """None where there is no HTTP request to the API."""
     depth: int = 0
     """How many functions and triggers are under way, one inside of the other."""
+    method: str = ""
+    """What the request does, which SDKs send in its body (``_method``)."""
+    user_id: str | None = None
+    key: str = ""
+    """The kind of its key, for its log line: "master", "rest key", …"""
+    error: ServiceError | None = None
+    """The error that is its response."""
     webhooks: WebhookUse | None = None
     """None until a webhook is called."""
 

@@ -3,16 +3,17 @@ without what that needs. ``LOG_LEVEL`` and ``LOG_FORMAT`` hold for them too."""
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final
 
+from backend.kernel.texts.encoding import describe, encode_text, json_encoder
 from backend.kernel.texts.redaction import MASK, is_sensitive, mask_text
 from backend.logs.readable import render
 
+_encode: Final = json_encoder(enc_hook=describe)
 _LEVELS: Final = ("debug", "info", "warning", "error", "critical")
 
 
@@ -46,13 +47,13 @@ def write(
         "timestamp": timestamp or _now(),
     }
     if style() == "json":
-        line = json.dumps(record, separators=(",", ":"))
+        line = _encode(record).decode()
     else:
         line = render(record, colours=sys.stderr.isatty() and "NO_COLOR" not in os.environ)
     # A reader that has gone away doesn't end the service.
     with suppress(OSError):
         # By one call, since the application's processes write there too.
-        os.write(sys.stderr.fileno(), f"{line}\n".encode(errors="replace"))
+        os.write(sys.stderr.fileno(), encode_text(f"{line}\n"))
 
 
 def _masked(name: str, value: object) -> object:

@@ -24,6 +24,9 @@ MOST_READ = 25_000
 LEVELS = ("debug", "info", "warning", "error", "critical")
 _AT_ONCE = 1000
 _PATIENCE = 5.0  # seconds
+_BLOCK = 1000  # milliseconds that Redis waits for a new record
+_LAST_OF_MILLISECOND = 2**64 - 1
+_STATUS = re.compile(r"[1-5]([0-9]{2}|xx|XX)").fullmatch
 _PLACE = re.compile(r"[0-9]{1,20}-[0-9]{1,20}").fullmatch
 
 
@@ -44,7 +47,8 @@ class LogFilter:
     """Which records are asked for; an empty text asks for nothing.
 
     ``level`` is the lowest one. ``path`` and ``text`` are looked for without regard to case, a
-    text in all values.
+    text in all values. ``status`` is one of a response, such as ``403``, or a class of them, such
+    as ``4xx``; ``code`` is that of an error.
     """
 
     request_id: str = ""
@@ -52,6 +56,8 @@ class LogFilter:
     process: str = ""
     path: str = ""
     text: str = ""
+    status: str = ""
+    code: str = ""
 
     def finds(self, fields: dict[str, Any]) -> bool:
         """Whether a record matches."""
@@ -59,6 +65,8 @@ class LogFilter:
             (not self.request_id or fields.get("request_id") == self.request_id)
             and (not self.level or _rank(fields.get("level")) >= _rank(self.level))
             and (not self.process or fields.get("process") == self.process)
+            and (not self.status or _is_of_status(str(fields.get("status", "")), self.status))
+            and (not self.code or str(fields.get("code", "")) == self.code)
             and (not self.path or self.path.casefold() in str(fields.get("path", "")).casefold())
             and (not self.text or any(self.text.casefold() in t for t in _texts(fields.values())))
         )
@@ -123,6 +131,20 @@ def between(
     return entries
 
 
+def follow(criteria: LogFilter, since: datetime) -> Iterator[Entry]:
+    """Yield matching records as they come, after this time; never ends.
+
+    Raises ``LogUnavailable``.
+    """
+    place = f"{_milliseconds(since)}-{_LAST_OF_MILLISECOND}"
+    while True:
+        for position, raw in _newer(place):
+            fields = _decoded(raw)
+            if fields is not None and criteria.finds(fields):
+                yield Entry(position, fields)
+            place = position
+
+
 def entry(place: str) -> Entry | None:
     """The record at this place, or None if it is there no more. Raises ``LogUnavailable``."""
     if not is_place(place):
@@ -154,6 +176,20 @@ def _period(first: int, last: int, oldest_first: bool) -> Iterator[tuple[str, by
         start = f"({records[-1][0]}"
 
 
+def _newer(place: str) -> list[tuple[str, bytes]]:
+    """Wait for records after this place."""
+    command = ("XREAD", "COUNT", _AT_ONCE, "BLOCK", _BLOCK, "STREAMS", STREAM, place)
+    try:
+        with lasting(settings.REDIS_URL, _PATIENCE) as client:
+            streams: Any = client.execute_command(*command)
+    except (redis.RedisError, OSError) as error:
+        raise LogUnavailable(type(error).__name__) from None
+    if not streams:
+        return []
+    entries = streams[0][1] if isinstance(streams, list) else next(iter(streams.values()))
+    return [(position.decode(), fields.get(FIELD, b"")) for position, fields in entries]
+
+
 def _milliseconds(time: datetime) -> int:
     """Return a time as the first part of a place in the stream, which is never negative."""
     return max(0, int(time.timestamp() * 1000))
@@ -174,6 +210,15 @@ def _decoded(raw: bytes) -> dict[str, Any] | None:
     except msgspec.DecodeError:
         return None
     return fields if isinstance(fields, dict) else None
+
+
+def is_status(text: str) -> bool:
+    """Whether this can be the ``status`` of a filter."""
+    return _STATUS(text) is not None
+
+
+def _is_of_status(status: str, pattern: str) -> bool:
+    return status[:1] == pattern[:1] if pattern[1:].lower() == "xx" else status == pattern
 
 
 def _rank(level: object) -> int:

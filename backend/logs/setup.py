@@ -11,46 +11,32 @@ from __future__ import annotations
 import logging
 import logging.config
 import os
-import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import wraps
+from types import MappingProxyType
 from typing import Any, Final
 
-import msgspec
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from backend.kernel.texts.redaction import MASK, is_sensitive, mask_text
+from backend.kernel.interruptions import is_from_outside
+from backend.kernel.texts.encoding import describe, encode_text, json_encoder
+from backend.kernel.texts.redaction import mask_text
 from backend.logs import lines, store
+from backend.logs.masking import mask
 from backend.logs.readable import render
 
 _STANDARD_ERROR = 2
-_OURS = {"_record", "_from_structlog"}  # put in and taken out again by structlog's formatter
-
-
-def _mask_value(value: Any) -> Any:
-    kind = type(value)
-    if kind is str:
-        return mask_text(value)
-    if value is None or kind in (int, float, bool):
-        return value
-    if isinstance(value, Mapping):
-        return {
-            str(key): MASK if item and is_sensitive(str(key)) else _mask_value(item)
-            for key, item in value.items()
-        }
-    if isinstance(value, list | tuple | set | frozenset):
-        return [_mask_value(item) for item in value]
-    return mask_text(str(value))
-
-
-def mask(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
-    """Hide keys, tokens and passwords, by the name of the field and by their look in a text."""
-    for key, value in event.items():
-        if key in _OURS:
-            continue
-        event[key] = MASK if value and is_sensitive(key) else _mask_value(value)
-    return event
+_LONGEST_REMAINS: Final = 1000  # characters
+_LEVELS: Final = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+    "exception": logging.ERROR,
+    "critical": logging.CRITICAL,
+}
 
 
 class _LineLogger:
@@ -62,31 +48,32 @@ class _LineLogger:
     debug = info = warning = error = critical = exception = fatal = log = msg
 
 
-class _LineHandler(logging.Handler):
+class LineHandler(logging.Handler):
     """The standard library's records, on the same lines."""
 
-    def emit(self, record: logging.LogRecord) -> None:
+    def handle(self, record: logging.LogRecord) -> bool:
+        """Write a record. Filters and formatting call methods of its arguments, any objects."""
         try:
-            lines.write(self.format(record).encode(errors="replace"))
-        except Exception:  # as every handler of the standard library does
-            self.handleError(record)
+            return super().handle(record)
+        except BaseException as error:
+            if is_from_outside(error):
+                raise
+            _write_remains(record.levelname.lower(), record.msg, error)
+            return True
+
+    def emit(self, record: logging.LogRecord) -> None:
+        lines.write(encode_text(self.format(record)))
 
 
-# Tasks that run every few seconds, and tell by themselves what is worth telling.
-_ROUTINE: Final = re.compile(
-    r"Task (backend\.beat_is_alive|functions\.(tend_jobs|deliver_due)|chain\.\w+)\["
-)
-
-
-class _NotRoutine(logging.Filter):
-    """Leaves out that tasks have succeeded which run every few seconds."""
+class _RoutineTasks(logging.Filter):
+    """Makes the lines about tasks that have succeeded debug lines. What is worth a line of
+    another level, tasks log themselves."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        return (
-            record.name != "celery.app.trace"
-            or record.levelno > logging.INFO
-            or not _ROUTINE.match(record.getMessage())
-        )
+        if record.name != "celery.app.trace" or "succeeded in" not in str(record.msg):
+            return True
+        record.levelno, record.levelname = logging.DEBUG, "DEBUG"
+        return _lowest <= logging.DEBUG
 
 
 class _ShortOutages(logging.Filter):
@@ -120,7 +107,64 @@ def _is_outage(error: BaseException | None) -> bool:
     return isinstance(error, away) or is_outage(error)
 
 
-_encode = msgspec.json.Encoder(enc_hook=str).encode
+def _format_exception(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
+    """Put the traceback in the place of an exception, which may be of any class."""
+    try:
+        return structlog.processors.format_exc_info(logger, method, event)
+    except BaseException as error:
+        if is_from_outside(error):
+            raise
+        event.pop("exc_info", None)
+        event["exception"] = f"<a traceback that can't be written: {type(error).__name__}>"
+        return event
+
+
+def _write_remains(level: str, event: object, error: BaseException) -> None:
+    """Write what can be written of a line that can't. Never raises."""
+    try:
+        remains = {
+            "event": mask_text(describe(event)[:_LONGEST_REMAINS]),
+            "logger": "log",
+            "problem": f"the line's other fields can't be written: {type(error).__name__}",
+            "process": _process,
+            "level": level,
+            "timestamp": datetime.now(UTC).isoformat(),
+        }
+        text = render(remains, colours=False) if _style == "console" else ""
+        lines.write(encode_text(text) if text else _encode(remains))
+    except Exception:
+        lines.write(b'{"event":"a log line can\'t be written","level":"error"}')
+
+
+def _guarded(method: Any) -> Any:
+    """Return a method of a logger that never raises."""
+
+    @wraps(method)
+    def log(self: Any, *args: Any, **fields: Any) -> None:
+        try:
+            method(self, *args, **fields)
+        except BaseException as error:
+            if is_from_outside(error):
+                raise
+            event = args[0] if args else fields.get("event")
+            level = method.__name__.replace("exception", "error")
+            _write_remains(level, event, error)
+
+    return log
+
+
+def _logger_class(level: int) -> Any:
+    """Return the class of loggers that write this level and those above it.
+
+    They never raise, no matter what is logged: they are called where errors are handled.
+    """
+    base = structlog.make_filtering_bound_logger(level)
+    written = [name for name, number in _LEVELS.items() if number >= level]
+    methods = {name: _guarded(getattr(base, name)) for name in written}
+    return type("Logger", (base,), methods)
+
+
+_encode = json_encoder(enc_hook=describe)
 
 
 def _json(logger: WrappedLogger, method: str, event: EventDict) -> bytes:
@@ -145,12 +189,12 @@ class _Console:
         return render(event, colours=self._colours)
 
     def line(self, logger: WrappedLogger, method: str, event: EventDict) -> bytes:
-        return self.text(logger, method, event).encode(errors="replace")
+        return encode_text(self.text(logger, method, event))
 
 
 _process = ""
 _style = "json"
-_requests = False
+_lowest = logging.INFO
 
 
 def _add_process(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
@@ -172,13 +216,13 @@ def configure_from(logging_settings: Mapping[str, Any]) -> None:
 
 def configure(level: str, style: str, process: str) -> None:
     """Set up structlog and the standard library's logging for this process."""
-    global _process, _style, _requests
+    global _process, _style, _lowest
     _process, _style = process, style
-    _requests = logging.getLevelName(level) <= logging.INFO
+    _lowest = logging.getLevelNamesMapping()[level]
     before: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.StackInfoRenderer(),
-        structlog.processors.format_exc_info,
+        _format_exception,
         mask,
         _add_process,
         structlog.processors.add_log_level,
@@ -187,7 +231,7 @@ def configure(level: str, style: str, process: str) -> None:
     console = _Console()
     structlog.configure(
         processors=[*before, _json if style == "json" else console.line],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(level)),
+        wrapper_class=_logger_class(_lowest),
         logger_factory=lambda *names: _LineLogger(),
         cache_logger_on_first_use=True,
     )
@@ -201,12 +245,12 @@ def standard_library(level: str, style: str) -> dict[str, Any]:
         "disable_existing_loggers": False,
         "formatters": {"line": {"()": "backend.logs.setup.formatter", "style": style}},
         "filters": {
-            "routine": {"()": "backend.logs.setup._NotRoutine"},
+            "routine": {"()": "backend.logs.setup._RoutineTasks"},
             "outages": {"()": "backend.logs.setup._ShortOutages"},
         },
         "handlers": {
             "line": {
-                "()": "backend.logs.setup._LineHandler",
+                "()": "backend.logs.setup.LineHandler",
                 "formatter": "line",
                 "filters": ["routine", "outages"],
             }
@@ -249,7 +293,7 @@ def formatter(style: str) -> logging.Formatter:
         foreign_pre_chain=[
             structlog.contextvars.merge_contextvars,
             structlog.stdlib.add_logger_name,
-            structlog.processors.format_exc_info,
+            _format_exception,
             mask,
             _add_process,
             structlog.stdlib.add_log_level,
@@ -258,19 +302,34 @@ def formatter(style: str) -> logging.Formatter:
     )
 
 
-def request_line(request_id: str, method: str, path: str, status: int, ms: float) -> None:
-    """Log one answered request.
+def request_line(
+    request_id: str,
+    method: str,
+    path: str,
+    status: int,
+    ms: float,
+    *,
+    is_routine: bool = False,
+    about: Mapping[str, str | int] = MappingProxyType({}),
+) -> None:
+    """Log one answered request, with further fields ``about`` it.
 
-    The same line as ``get_logger("request").info`` writes, made by hand where it is JSON: the
-    processors took a fifth of the time of a get by id, and of these fields only the path can
-    hold anything to mask.
+    The level is "error" for an internal error, "warning" for other statuses from 500 on, "debug"
+    for a routine request that succeeded, and otherwise "info". The line is the same as a logger
+    writes, made by hand where it is JSON: the processors took a fifth of the time of a get by id,
+    and of these fields only texts can hold anything to mask.
     """
-    if not _requests:
+    if status >= 500:
+        level = "error" if status == 500 else "warning"
+    else:
+        level = "debug" if is_routine and status < 400 else "info"
+    if _LEVELS[level] < _lowest:
         return
     path = mask_text(path)
+    masked = {name: mask_text(v) if isinstance(v, str) else v for name, v in about.items()}
     if _style != "json":
-        log = get_logger("request")
-        log.info("request", method=method, path=path, status=status, ms=ms)
+        line = {"method": method, "path": path, "status": status, "ms": ms, **masked}
+        getattr(get_logger("request"), level)("request", **line)
         return
     record = _encode(
         {
@@ -279,10 +338,11 @@ def request_line(request_id: str, method: str, path: str, status: int, ms: float
             "path": path,
             "status": status,
             "ms": ms,
+            **masked,
             "event": "request",
             "request_id": request_id,
             "process": _process,
-            "level": "info",
+            "level": level,
             "timestamp": datetime.now(UTC),
         }
     )

@@ -13,6 +13,7 @@ import msgspec
 from backend import __version__
 from backend.kernel.json_types import Schema
 from backend.kernel.principal import Principal
+from backend.kernel.texts.encoding import encode_json
 from backend.openapi import components
 from backend.openapi.operations import CLIENT_SECURITY, Operation
 from backend.openapi.sources import Names, Offer, fixed_schemas, offers
@@ -20,7 +21,6 @@ from backend.settings.conf import service_settings
 
 _NAMES = re.compile(r"{(\w+)}")
 _REFERENCES = re.compile(rb'"\$ref":"#/components/schemas/([^"]+)"')
-_encode = msgspec.json.Encoder().encode
 
 # The number of documents in memory: callers with the same rights get the same one.
 _KEPT = 8
@@ -59,7 +59,7 @@ def document_for(principal: Principal) -> Document:
     )
     document = _documents.get(key)
     if document is None:
-        text = _encode(_assembled(parts, shows_master=principal.has_master_key))
+        text = encode_json(_assembled(parts, shows_master=principal.has_master_key))
         document = Document(text, f'"{sha256(text).hexdigest()[:32]}"')
         _keep(key, document)
     return document
@@ -99,7 +99,7 @@ def _assembled(parts: list[Offer], *, shows_master: bool) -> Schema:
                     raise ValueError(f"{method} {path} is described twice.")
                 item[method] = _operation(operation, ids, shows_master)
                 tags[operation.tag] = None
-    raw_paths, raw_schemas = _encode(paths), _encode(schemas)
+    raw_paths, raw_schemas = encode_json(paths), encode_json(schemas)
     fixed = _used(fixed_schemas(), raw_paths, raw_schemas)
     return {
         "openapi": "3.1.0",
@@ -140,5 +140,5 @@ def _used(schemas: Mapping[str, Schema], *texts: bytes) -> dict[str, Schema]:
         name = remaining.pop().decode()
         if name in schemas and name not in used:
             used[name] = schemas[name]
-            remaining.extend(_REFERENCES.findall(_encode(schemas[name])))
+            remaining.extend(_REFERENCES.findall(encode_json(schemas[name])))
     return {name: used[name] for name in schemas if name in used}

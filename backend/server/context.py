@@ -49,6 +49,9 @@ class Rules:
     realtime: str = ""
     """The Unix socket that takes WebSocket handshakes; empty if there is none."""
     end_thread: Callable[[], None] = lambda: None
+    is_working: Callable[[int, float], bool] = lambda thread, seconds: False
+    """Whether a thread (its number) may have been running a request for so many seconds. If no
+    thread may while requests wait for ``Limits.stall_time``, the process counts as hung."""
     prepare: Callable[[Environ], object] = lambda _: None
     """Called before a head is cached. What it keeps in the environment is in that of later requests
     with the same header lines, so it must depend on them alone, and never be changed."""
@@ -91,12 +94,20 @@ class Server:
             "wsgi.run_once": False,
         }
         self._rules = rules
-        self.requests = Dispatcher(loop, limits, threads, rules.end_thread)
-        self._apart = Dispatcher(loop, limits, 1, rules.end_thread, "apart")
+        self.requests = self._dispatcher(limits, threads, "request")
+        self._apart = self._dispatcher(limits, 1, "apart")
         # A connection has one turn at most, so turns need no limit of their own.
         turns = replace(limits, waiting=sys.maxsize, waiting_per_address=sys.maxsize, wait_time=inf)
-        self.turns = Dispatcher(loop, turns, _STREAMING_THREADS, rules.end_thread, "streaming")
+        self.turns = self._dispatcher(turns, _STREAMING_THREADS, "streaming")
         self._ticking = loop.call_later(_TICK, self._tick)
+
+    def _dispatcher(self, limits: Limits, threads: int, name: str) -> Dispatcher:
+        rules = self._rules
+        return Dispatcher(self.loop, limits, threads, rules.end_thread, name, rules.is_working)
+
+    def is_stalled(self) -> bool:
+        """Whether requests wait that no thread will take."""
+        return any(each.is_stalled() for each in (self.requests, self._apart, self.turns))
 
     def _tick(self) -> None:
         self._ticking = self.loop.call_later(_TICK, self._tick)

@@ -15,11 +15,13 @@ import threading
 from collections import Counter, deque
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from time import monotonic
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from backend.kernel.errors import ServiceError
+from backend.kernel.errors import InternalError, ServiceError
 from backend.kernel.limits.fair_queue import Turns
+from backend.kernel.process import liveness
 from backend.logs.setup import get_logger
 from backend.server.limits import Limits
 from backend.server.refusals import Overloaded, TooManyAtOnce
@@ -41,17 +43,22 @@ class Dispatcher:
         threads: int,
         end_thread: Callable[[], None] = lambda: None,
         name: str = "request",
+        is_working: Callable[[int, float], bool] = lambda thread, seconds: False,
     ) -> None:
+        """``is_working`` says of a thread (its number) that has been running a job for so many
+        seconds whether the job may take so long; otherwise the thread counts as stuck."""
         self.base = threads
         self.most = threads * _MAX_THREADS
         self._loop = loop
         self._limits = limits
         self._end_thread = end_thread
         self._name = name
+        self._is_working = is_working
         self._lock = threading.Lock()
         self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._queued: Turns[tuple[float, Job]] = Turns()
-        self._running: dict[Job, float] = {}
+        self._running: dict[Job, _Run] = {}
+        self._waiting_since = 0.0  # when a request was queued behind none, or one was taken
         self._held: Counter[str] = Counter()  # threads by address
         self._threads = 0
         self._idle = 0  # waiting threads that no wake-up was sent to
@@ -76,6 +83,8 @@ class Dispatcher:
                 refusal = TooManyAtOnce()
             else:
                 refusal = None
+                if not self._queued:
+                    self._waiting_since = now
                 self._queued.put(job.address, (now, job))
                 self._wake_or_start_thread(now)
         if refusal is not None:
@@ -98,6 +107,18 @@ class Dispatcher:
         for _, job in expired:
             _call(job.fail, Overloaded())
 
+    def is_stalled(self) -> bool:
+        """Whether requests wait, no thread has taken one for ``stall_time``, and none works."""
+        now = monotonic()
+        with self._lock:
+            return (
+                len(self._queued) > 0
+                and now - self._waiting_since >= self._limits.stall_time
+                and not any(
+                    self._is_working(run.thread, now - run.start) for run in self._running.values()
+                )
+            )
+
     def end(self) -> None:
         """End each thread once no request waits."""
         with self._lock:
@@ -111,14 +132,14 @@ class Dispatcher:
         if self._idle:
             self._idle -= 1
             self._wake.put(None)
-        elif self._needs_thread(now):
+        elif self._threads < self.base or self._needs_thread(now):
             try:
                 self._start_thread()
             except RuntimeError as error:
                 log.error("no thread can be started", exc_info=error)
 
     def _slow_addresses(self, now: float) -> set[str]:
-        return {job.address for job, start in self._running.items() if now - start > SLOW}
+        return {job.address for job, run in self._running.items() if now - run.start > SLOW}
 
     def _needs_thread(self, now: float) -> bool:
         if self._threads >= self.most:
@@ -140,7 +161,8 @@ class Dispatcher:
         if taken is None:
             return None
         address, (_, job) = taken
-        self._running[job] = monotonic()
+        self._waiting_since = monotonic()
+        self._running[job] = _Run(self._waiting_since, threading.get_ident())
         self._held[address] += 1
         if self._queued and self._idle:  # more requests than wake-ups may be eligible
             self._idle -= 1
@@ -161,20 +183,43 @@ class Dispatcher:
         self._threads += 1
 
     def _work(self) -> None:
+        job: Job | None = None
         try:
             while (job := self._next()) is not None:
                 result = job.run()
                 with self._lock:
                     self._ended(job)
                 self._done.append((job, result))
+                job = None
                 if not self._is_flushing:
                     self._is_flushing = True
                     # Once the event loop is closed, the process is ending.
                     with suppress(RuntimeError):
                         self._loop.call_soon_threadsafe(self._flush)
-                del job, result
+                del result
+        except BaseException as error:
+            # A job doesn't raise, but its thread may be interrupted anywhere.
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(partial(self._replace_thread, job, error))
         finally:
             self._end_thread()
+
+    def _replace_thread(self, job: Job | None, error: BaseException) -> None:
+        """Start another thread in the place of one that has ended, and refuse its job."""
+        with self._lock:
+            self._threads -= 1
+            if job is not None and job in self._running:
+                self._ended(job)
+            if not self._is_over:
+                try:
+                    self._start_thread()
+                except RuntimeError as failure:
+                    log.error("no thread can be started", exc_info=failure)
+        liveness.count_ended_thread()
+        log.error("a thread has ended and is replaced", thread=self._name, exc_info=error)
+        if job is not None:
+            _call(job.fail, InternalError("Internal server error."))
+        self._flush()
 
     def _next(self) -> Job | None:
         """Wait for a request; None if this thread has to end."""
@@ -204,6 +249,13 @@ class Dispatcher:
         while self._done:
             job, result = self._done.popleft()
             _call(job.finish, result)
+
+
+class _Run(NamedTuple):
+    """When a job was started, and in which thread."""
+
+    start: float
+    thread: int
 
 
 def _call(function: Callable[[Any], None], value: object) -> None:

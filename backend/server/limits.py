@@ -46,6 +46,8 @@ class Limits:
     waiting_per_address: int = 512
     wait_time: float = 30.0
     """A request that waits longer for a thread is refused."""
+    stall_time: float = 10.0
+    """If requests wait for so long and no thread takes one, or works, the process can't serve."""
     idle_thread: float = 30.0
     """An additional thread ends after this time without work."""
 

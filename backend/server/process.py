@@ -55,16 +55,22 @@ async def _serve(
     share: Share,
 ) -> None:
     loop = asyncio.get_running_loop()
-    _leave_signs(loop)
+    server = Server(loop, rules, limits, threads, share)
+    _leave_signs(server)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    await serve_until(stop, Server(loop, rules, limits, threads, share), listeners)
+    await serve_until(stop, server, listeners)
 
 
-def _leave_signs(loop: asyncio.AbstractEventLoop) -> None:
-    liveness.leave()
-    loop.call_later(_SIGN_EVERY, _leave_signs, loop)
+def _leave_signs(server: Server) -> None:
+    """Send heartbeats for as long as the process serves: an event loop alone answers nothing."""
+    if server.is_stalled():
+        log.error("no thread takes requests", waiting=server.requests.load[0])
+        liveness.hang()
+    else:
+        liveness.leave()
+    server.loop.call_later(_SIGN_EVERY, _leave_signs, server)
 
 
 async def serve_until(

@@ -25,6 +25,7 @@ from unfold.paginator import InfinitePaginator
 from unfold.sites import UnfoldAdminSite
 
 from backend.kernel.errors import ServiceError
+from backend.kernel.texts.encoding import clean_text
 from backend.settings.conf import service_settings
 from backend.site.staff import require
 
@@ -121,11 +122,19 @@ def start_panel(
     return make
 
 
+class _Page(TemplateResponse):
+    """A page, which may show texts of the deployment's code."""
+
+    @property
+    def rendered_content(self) -> str:
+        return clean_text(super().rendered_content)
+
+
 def render(request: HttpRequest, template: str, title: str, **context: Any) -> TemplateResponse:
     """A page in the frame of the admin."""
     request.current_app = admin.site.name
     frame = admin.site.each_context(request) | {"title": title}
-    return TemplateResponse(request, template, frame | context)
+    return _Page(request, template, frame | context)
 
 
 def error_page(request: HttpRequest, error: ServiceError) -> TemplateResponse:

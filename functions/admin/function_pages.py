@@ -8,11 +8,11 @@ get.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, Final, cast
 
+import msgspec
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.views.decorators.http import require_http_methods, require_safe
 
@@ -20,6 +20,7 @@ from backend.kernel.errors import InvalidJSON, ObjectNotFound, ServiceError
 from backend.kernel.json_types import Json
 from backend.kernel.principal import CLIENT, Principal
 from backend.kernel.request_context import current
+from backend.kernel.texts.encoding import encode_json
 from backend.site.model_admin import page, render
 from backend.site.staff import principal_for, require
 from functions.admin import call_form, descriptions
@@ -217,6 +218,4 @@ def _called(request: HttpRequest, function: Function, form: Form) -> Outcome | N
 
 
 def _text(result: Any) -> str:
-    # Half of a character outside of the first plane is no text that a page can hold.
-    text = json.dumps(result, ensure_ascii=False, indent=2)
-    return text.encode(errors="backslashreplace").decode()
+    return msgspec.json.format(encode_json(result), indent=2).decode()

@@ -28,6 +28,7 @@ from backend.kernel.errors import (
 )
 from backend.kernel.json_types import JsonObject
 from backend.kernel.principal import Principal
+from backend.kernel.texts.encoding import encode_json
 from backend.kernel.texts.shown import shown
 from functions.jobs import schedule_rows
 from functions.jobs.start import check_may_start, checked
@@ -298,7 +299,7 @@ def _wire(row: PeriodicTask) -> JsonObject:
         "updatedAt": changed,
         "jobName": schedule_rows.job_of(row),
         "description": row.description or row.name,
-        "params": msgspec.json.encode(schedule_rows.params_of(row)).decode(),
+        "params": encode_json(schedule_rows.params_of(row)).decode(),
         "startAfter": wire_time(start),
         "daysOfWeek": [1] * 7,
         "schedule": "" if timing is None else str(timing),

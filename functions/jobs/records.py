@@ -19,6 +19,7 @@ from django.db.models import DateTimeField, F, Func, Q, QuerySet, Value
 from django.db.models.expressions import CombinedExpression
 from django.db.models.functions import Now
 
+from backend.kernel.texts.encoding import encode_json, presentable
 from functions.jobs.models import FAILED, QUEUED, RUNNING, SUCCEEDED, JobStatus
 from objects.core.names import new_object_id
 from objects.database.orm import delete_in_batches, orm_queries
@@ -26,7 +27,6 @@ from objects.database.row_types import select_list
 from objects.database.statements import fetch, fetch_rows, fetch_value
 from objects.sql.rows import NOW
 
-LONGEST_TEXT: Final = 10_000  # characters of a message
 _AT_ONCE: Final = 1000
 
 
@@ -161,7 +161,7 @@ def beat(run: Run, message: str | None) -> bool:
     with orm_queries():
         if message is None:
             return _held(run).update(heartbeat_at=now) == 1
-        text = _truncated(message)
+        text = _presentable(message)
         return _held(run).update(heartbeat_at=now, updated_at=now, message=text) == 1
 
 
@@ -173,9 +173,9 @@ def finish(
     Returns whether the run was in that state.
     """
     now = _now()
-    values = {"status": status, "finished_at": now, "updated_at": now, "error": _truncated(error)}
+    values = {"status": status, "finished_at": now, "updated_at": now, "error": _presentable(error)}
     if message is not None:
-        values["message"] = _truncated(message)
+        values["message"] = _presentable(message)
     with orm_queries():
         return _held(run, silence).update(**values) == 1
 
@@ -238,12 +238,8 @@ def _before(seconds: float) -> CombinedExpression:
 
 
 def _json(params: Mapping[str, Any]) -> str:
-    return msgspec.json.encode(params).decode()
+    return encode_json(params).decode()
 
 
-def _truncated(text: str | None) -> str | None:
-    if text is None:
-        return None
-    # PostgreSQL can't store NUL characters and lone surrogates.
-    cleaned = text.replace("\x00", "").encode("utf-8", "replace").decode()
-    return cleaned if len(cleaned) <= LONGEST_TEXT else f"{cleaned[: LONGEST_TEXT - 1]}…"
+def _presentable(text: str | None) -> str | None:
+    return None if text is None else presentable(text)

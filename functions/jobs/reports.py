@@ -14,6 +14,7 @@ from typing import Final, Self
 
 from django.db import connection
 
+from backend.kernel.interruptions import Interruption
 from backend.logs.setup import get_logger
 from functions.jobs import records
 from functions.jobs.records import Run
@@ -26,7 +27,7 @@ _FIRST_PAUSE: Final = 0.5
 log = get_logger("jobs")
 
 
-class RunLost(BaseException):
+class RunLost(Interruption):
     """Raised when this worker has lost the run. Not an ``Exception``, so the job can't catch it."""
 
 

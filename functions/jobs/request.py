@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from backend.kernel.principal import MASTER
+from backend.kernel.texts.encoding import describe
 from functions.runtime.request import Request
 
 
@@ -42,4 +43,4 @@ class JobRequest(Request):
 
         Cheap to call: at most one message a second is written, the latest.
         """
-        self._say(str(text))
+        self._say(describe(text))

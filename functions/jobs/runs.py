@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from backend.kernel.errors import ServiceError
+from backend.kernel.texts.encoding import encode_json
+from backend.logs.failures import contained
 from backend.logs.setup import get_logger
 from backend.settings.conf import service_settings
 from functions.jobs import child_processes, records
@@ -55,19 +55,19 @@ def _outcome(job: Job, run: Run, report: Report) -> Outcome:
     what = f"job {job.name}"
     try:
         params = decode(run.params)
-        arguments = job.parameters.read(params)
+        arguments = contained(what, lambda: job.parameters.read(params))
         request = JobRequest(
             job.name, params, status_id=run.status_id, attempt=run.attempt, say=report.say
         )
+
+        def body() -> str | None:
+            return _as_text(job.body(request, **arguments))
+
         seconds = time_limit_of(job)
         with child_processes.ended_after(seconds):
-            result = runner.run(what, lambda: job.body(request, **arguments), seconds)
-        return Outcome(SUCCEEDED, _as_text(result))
+            return Outcome(SUCCEEDED, runner.run(what, body, seconds))
     except ServiceError as error:
         return Outcome(FAILED, error.message, error.message)
-    except SystemExit:
-        text = f"The {what} asked its process to end."
-        return Outcome(FAILED, text, text)
 
 
 def _as_text(result: Any) -> str | None:
@@ -75,6 +75,6 @@ def _as_text(result: Any) -> str | None:
     if result is None or isinstance(result, str):
         return result or None
     try:
-        return msgspec.json.encode(encode(result)).decode()
-    except (ServiceError, msgspec.MsgspecError, TypeError):
+        return encode_json(encode(result)).decode()
+    except (ServiceError, RecursionError):
         return None

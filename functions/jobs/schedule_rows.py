@@ -22,6 +22,7 @@ from django_celery_beat.models import (
 )
 
 from backend.kernel.connections.advisory_locks import JOB_SCHEDULES
+from backend.kernel.texts.encoding import encode_json
 from backend.logs.setup import get_logger
 from functions.runtime.registry import registry
 from functions.runtime.timetables import Cron, Every, Once, Timing, parse
@@ -241,4 +242,4 @@ def _decoded(text: str | None) -> dict[str, Any]:
 
 
 def _encoded(value: Mapping[str, Any]) -> str:
-    return msgspec.json.encode(value).decode()
+    return encode_json(value).decode()

@@ -16,6 +16,7 @@ from backend.kernel.errors import (
 )
 from backend.kernel.principal import MASTER, Principal
 from backend.kernel.request_context import current
+from backend.logs.failures import contained
 from backend.logs.setup import get_logger
 from backend.tasks import broker
 from backend.tasks.broker import BrokerAway
@@ -98,7 +99,7 @@ def checked(name: str, params: Mapping[str, Any]) -> Job:
     if job is None:
         raise ScriptFailed(GONE)
     normalise(dict(params), "params")
-    job.parameters.read(decode(dict(params)))
+    contained(f"job {name}", lambda: job.parameters.read(decode(dict(params))))
     return job
 
 

@@ -20,6 +20,8 @@ from math import inf
 from time import monotonic
 from typing import Any, Final
 
+from backend.kernel.interruptions import Interruption
+
 _AGAIN: Final = 1.0  # seconds
 _IDLE: Final = 1.0  # seconds
 
@@ -51,7 +53,7 @@ def withdraw() -> None:
         return
 
 
-class TimeIsUp(BaseException):
+class TimeIsUp(Interruption):
     """Not an ``Exception``: code that catches those is stopped too."""
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from django.db import transaction
 
+from backend.kernel.errors import ServiceError
 from backend.kernel.principal import MASTER, Principal
 from backend.kernel.request_context import Current, current
+from backend.logs.failures import contained
 from backend.logs.setup import get_logger
 from functions.runtime.queries import ObjectAccess, Query
 from functions.runtime.registry import registry
@@ -22,6 +24,8 @@ from objects.core.query.parser import parse_where
 from objects.core.query.tree import FindOptions, all_of
 from objects.storage.records import wire_object
 from objects.triggers import Event, Occasion
+
+log = get_logger("functions")
 
 
 class Request:
@@ -105,13 +109,24 @@ class Request:
             yield
 
     def on_commit(self, action: Callable[[], Any]) -> None:
-        """Call a function after the current transaction commits, or now without a transaction."""
-        transaction.on_commit(action)
+        """Call a function after the current transaction commits, or now without a transaction.
+
+        What it raises is logged, and changes neither the response nor what else follows the commit.
+        """
+        transaction.on_commit(partial(_call_after_commit, f"on_commit of {self.name}", action))
 
     def call(self, name: str, /, **params: Any) -> Any:
         """Call another function as the same caller and return its result. Raises what it raises."""
         assert registry.caller is not None
         return registry.caller(name, params, self.principal)
+
+
+def _call_after_commit(what: str, action: Callable[[], Any]) -> None:
+    try:
+        contained(what, action)
+    except ServiceError as error:
+        # Too late to refuse.
+        log.warning("code of the deployment refused what is done", what=what, error=error.message)
 
 
 class FunctionRequest(Request):

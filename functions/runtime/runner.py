@@ -15,11 +15,12 @@ from typing import Any, TypeVar
 from django.db import DEFAULT_DB_ALIAS, connections
 
 from backend.http.bodies.parsers import decoded_parameters
-from backend.kernel.errors import ScriptFailed, ServiceError, Timeout
+from backend.kernel.errors import ScriptFailed, Timeout
 from backend.kernel.principal import Principal
 from backend.kernel.request_context import current
 from backend.limits import Request as Limited
 from backend.limits import decide
+from backend.logs.failures import contained
 from backend.logs.setup import get_logger
 from backend.settings.conf import service_settings
 from backend.settings.rate_limits import METHODS, Rule
@@ -59,8 +60,7 @@ def call(
     if function is None:
         raise registry.unknown_function(name)
     texts = query if function.is_webhook else decoded_parameters(query)
-    result = _called(function, decode({**params, **texts}), principal, key, is_outside=True)
-    return result if result is NO_RESULT else encode(result)
+    return _called(function, decode({**params, **texts}), principal, key, is_outside=True)
 
 
 def call_python(name: str, params: Mapping[str, Any], principal: Principal) -> Any:
@@ -75,7 +75,9 @@ def call_python(name: str, params: Mapping[str, Any], principal: Principal) -> A
 def _called(
     function: Function, params: dict[str, Any], principal: Principal, key: str, *, is_outside: bool
 ) -> Any:
-    arguments = function.parameters.read(params)
+    what = f"function {function.name}"
+    # Types of parameters may be classes of the deployment, whose methods are called.
+    arguments = contained(what, lambda: function.parameters.read(params))
     request = FunctionRequest(function.name, principal, params)
     function.requirements.check(principal, lambda: request.user or {})
     limit = function.requirements.rate_limit
@@ -83,9 +85,9 @@ def _called(
         _count(function.name, limit, principal, key)
 
     def body() -> Any:
-        return function.body(request, **arguments)
+        result = function.body(request, **arguments)
+        return encode(result) if is_outside and result is not NO_RESULT else result
 
-    what = f"function {function.name}"
     seconds = function.time_limit
     return run(
         what,
@@ -100,7 +102,7 @@ def time_limit_of(seconds: float | None) -> float:
 
 
 def run(what: str, body: Callable[[], _T], seconds: float) -> _T:
-    """Run code of the deployment. Raises ``ServiceError`` and nothing else."""
+    """Run code of the deployment within a time limit. Raises ``ServiceError`` and nothing else."""
     now = current()
     if now.depth >= MAX_DEPTH:
         raise ScriptFailed(
@@ -111,17 +113,12 @@ def run(what: str, body: Callable[[], _T], seconds: float) -> _T:
     now.depth += 1
     try:
         with time_limit(limit, connections[DEFAULT_DB_ALIAS]):
-            return body()
-    except ServiceError:
-        raise
+            return contained(what, body)
     except TimeIsUp:
         if now.depth > 1:
             raise
         log.error("took too long", what=what, seconds=seconds)
         raise Timeout(f"The {what} took longer than {seconds:g} seconds.") from None
-    except Exception as error:
-        log.error("code of the deployment failed", what=what, exc_info=error)
-        raise ScriptFailed(f"The {what} failed. Request id: {now.request_id}") from error
     finally:
         now.depth -= 1
 

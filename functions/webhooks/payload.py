@@ -10,12 +10,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-import msgspec
-
 from backend.kernel.errors import ObjectNotFound
 from backend.kernel.json_types import Wire
 from backend.kernel.principal import MASTER, Principal
 from backend.kernel.request_context import current
+from backend.kernel.texts.encoding import encode_json
 from functions.runtime.request import FunctionRequest
 from functions.runtime.values import encode
 from objects import service
@@ -99,10 +98,10 @@ def of_notification(trigger_name: str, occasion: Occasion) -> bytes:
     would store the account again.
     """
     body = of_trigger(trigger_name, occasion)
-    text = msgspec.json.encode(body)
-    if len(text) > _MAX_USER_BYTES and len(msgspec.json.encode(body.get("user"))) > _MAX_USER_BYTES:
+    text = encode_json(body)
+    if len(text) > _MAX_USER_BYTES and len(encode_json(body.get("user"))) > _MAX_USER_BYTES:
         body["user"] = pointer("_User", str(occasion.principal.user_id))
-        text = msgspec.json.encode(body)
+        text = encode_json(body)
     return text
 
 

@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import Any, Final
 
-import msgspec
-
 from backend.kernel.errors import ScriptFailed
 from backend.kernel.json_types import Json, Wire
 from backend.kernel.outgoing import Unreachable
+from backend.kernel.texts.encoding import encode_json
 from backend.logs.setup import get_logger
 from functions.runtime.parameters import Parameters
 from functions.runtime.registry import Function
@@ -72,7 +71,7 @@ def _url(**which: object) -> str | None:
 def _call(what: str, url: str, message: Wire) -> Json | NoResult:
     hold.check("webhooks")
     try:
-        key, body = signatures.new_key(), msgspec.json.encode(message)
+        key, body = signatures.new_key(), encode_json(message)
         with request_time.counted() as seconds:
             return success_of(client.post(url, body, signatures.headers(key, body), seconds))
     except Refusal as refusal:

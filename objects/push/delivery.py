@@ -12,6 +12,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from random import uniform
 from time import monotonic, time
@@ -22,6 +23,8 @@ from django.db.models import Exists, F, OuterRef, QuerySet
 from django.db.models.functions import Now
 
 from backend.kernel.connections.advisory_locks import push_sender
+from backend.kernel.interruptions import is_from_outside
+from backend.kernel.texts.encoding import presentable
 from backend.logs.setup import get_logger
 from objects.database import hold, locks, maintenance
 from objects.database.orm import orm_queries
@@ -133,7 +136,9 @@ class Senders:
         try:
             for adapter in self._adapters.values():
                 self._runner.run(adapter.close())
-        except Exception as problem:
+        except BaseException as problem:
+            if is_from_outside(problem):
+                raise
             # Connections that are broken already: the outcomes are recorded.
             log.info("connections weren't closed", error=type(problem).__name__)
         finally:
@@ -171,14 +176,22 @@ class Senders:
         return await asyncio.gather(*(self._send(name, batch) for name, batch in messages.items()))
 
     async def _send(self, name: str, messages: Sequence[Message]) -> list[Outcome]:
-        if name not in self._adapters:
-            self._adapters[name] = setup.make(name)
         try:
-            return await self._adapters[name].send(messages)
-        except Exception:
+            if name not in self._adapters:
+                self._adapters[name] = setup.make(name)
+            outcomes = await self._adapters[name].send(messages)
+            return [_storable(outcome) for _, outcome in zip(messages, outcomes, strict=True)]
+        except BaseException as error:
+            if isinstance(error, asyncio.CancelledError) or is_from_outside(error):
+                raise
             # An adapter's own error would otherwise be repeated by all workers without end.
-            log.exception("an adapter of pushes failed", adapter=name)
+            log.error("an adapter of pushes failed", adapter=name, exc_info=error)
             return [INTERNAL_ERROR] * len(messages)
+
+
+def _storable(outcome: Outcome) -> Outcome:
+    reason = presentable(outcome.reason)
+    return outcome if reason == outcome.reason else replace(outcome, reason=reason)
 
 
 def _message(push_id: str, request: PushRequest, target: PushTarget, now: float) -> Message:

@@ -25,6 +25,7 @@ from backend.kernel.errors import (
 from backend.kernel.json_types import Json, Wire
 from backend.kernel.limits.result_memory import largest_fitting
 from backend.kernel.principal import MASTER
+from backend.kernel.texts.encoding import encode_json
 from backend.logs.setup import get_logger
 from objects import service
 from objects.core.names import INSTALLATION, FieldName, ObjectId
@@ -56,7 +57,7 @@ log = get_logger("push")
 
 def encode_request(request: PushRequest) -> str:
     """Return a push as the text that its row holds."""
-    return msgspec.json.encode(request).decode()
+    return encode_json(request).decode()
 
 
 def decode_request(text: str) -> PushRequest:

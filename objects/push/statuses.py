@@ -27,6 +27,7 @@ from backend.kernel.errors import (
 )
 from backend.kernel.json_types import Json, Wire
 from backend.kernel.principal import MASTER
+from backend.kernel.texts.encoding import encode_json, encode_text, presentable, shortened
 from backend.logs.setup import get_logger
 from objects import service
 from objects.core.names import PUSH_STATUS, ObjectId
@@ -53,8 +54,8 @@ log = get_logger("push")
 def encode_error(error: ServiceError) -> str:
     """Return the text in which the row of a push holds the error that ended it."""
     # Code of the deployment raises errors too, with texts that an object can't hold.
-    message = error.message[:_LONGEST_MESSAGE].replace("\0", "?").encode(errors="replace")
-    return _text({"code": error.code, "message": message.decode()})
+    message = presentable(shortened(error.message, _LONGEST_MESSAGE))
+    return _text({"code": error.code, "message": message})
 
 
 def create(request: PushRequest, source: str) -> ObjectId:
@@ -247,10 +248,10 @@ def _progress(push: Push) -> str | None:
 
 
 def _text(value: Json) -> str:
-    return msgspec.json.encode(value).decode()
+    return encode_json(value).decode()
 
 
 def _hash(alert: Json) -> str:
     # Parse's identifier of equal texts; nothing is protected by it.
     text = alert if isinstance(alert, str) else _text(alert) if alert else ""
-    return md5(text.encode(), usedforsecurity=False).hexdigest()
+    return md5(encode_text(text), usedforsecurity=False).hexdigest()

@@ -100,6 +100,8 @@ class BatchView(ServiceView):
                 item.refusal = refusal
             answers = _apart if call.in_transaction else _answers
             results = [answer for group in _groups(items) for answer in answers(group)]
+            # The log names the first error, with the status of the whole batch.
+            current().error = next((item.error for item in items if item.error is not None), None)
             return Answer(results, headers=_headers(items))
         if together is not True:
             raise InvalidJSON("transaction: expected true or false")
@@ -123,7 +125,8 @@ class _Item:
         self.place = place
         self.call = call
         self.refusal: ServiceError | None = None
-        self.is_under_maintenance = False
+        self.error: ServiceError | None = None
+        """The error that is its answer."""
         self._path = path
         self._view = view
         self._names = names
@@ -142,6 +145,7 @@ class _Item:
         )
 
     def run(self) -> dict[str, Any]:
+        self.error = None
         if self.refusal is not None:
             raise self.refusal
         # Every run gets a body of its own: a repeated transaction begins from the same one.
@@ -160,7 +164,7 @@ class _Item:
 
     def refused(self, error: ServiceError) -> dict[str, Any]:
         """The answer for this item with an error that a client may see."""
-        self.is_under_maintenance = isinstance(error, UnderMaintenance)
+        self.error = error
         return {"error": error.body()}
 
     @property
@@ -221,7 +225,7 @@ def _answers(group: list[_Item]) -> list[dict[str, Any]]:
 
 def _headers(items: list[_Item]) -> dict[str, str]:
     """The headers of the whole: those of maintenance mode, if any item was refused for it."""
-    is_refused = any(item.is_under_maintenance for item in items)
+    is_refused = any(isinstance(item.error, UnderMaintenance) for item in items)
     return dict(UnderMaintenance.headers) if is_refused else {}
 
 

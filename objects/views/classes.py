@@ -7,6 +7,7 @@ import msgspec
 from backend.http.call import Call
 from backend.http.renderers import Answer
 from backend.kernel.json_types import Wire
+from backend.kernel.texts.encoding import encode_json
 from backend.openapi import Source, answer, describes
 from backend.settings.conf import service_settings
 from objects import service
@@ -99,7 +100,7 @@ def found_body(results: Found) -> msgspec.Raw:
     # Joined as bytes: of large results there are fewer copies at a time.
     items = b",".join(
         [
-            item.json().encode() if isinstance(item, Record) else msgspec.json.encode(item)
+            item.json().encode() if isinstance(item, Record) else encode_json(item)
             for item in results.results
         ]
         if results.class_name is None
@@ -112,7 +113,7 @@ def found_body(results: Found) -> msgspec.Raw:
 
 def _named(item: Record | Wire, class_name: ClassName) -> bytes:
     """Return an object of another class than the queried one: it says its class, as in Parse."""
-    return msgspec.json.encode({**wire_object(item), "className": class_name})
+    return encode_json({**wire_object(item), "className": class_name})
 
 
 def created_answer(created: Created, path: str) -> Answer:

@@ -12,6 +12,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from backend.kernel.texts.encoding import encode_json
+
 TRANSFER: Final = "Transfer"
 ADDED: Final = "added"
 REMOVED: Final = "removed"
@@ -121,7 +123,7 @@ class Event:
     def plain(self) -> bytes:
         """The complete message for a plain connection."""
         if self._plain is None:
-            self._plain = _encode({"event": self.details.eventName, "data": self.data})
+            self._plain = encode_json({"event": self.details.eventName, "data": self.data})
         return self._plain
 
     def detailed(self, id_: str) -> bytes:
@@ -148,18 +150,15 @@ class Event:
             message["blockTimestamp"] = details.blockTimestamp.iso
         if self.op == REMOVED:
             message["removed"] = True
-        return _encode(message)[:-1] + b","
+        return encode_json(message)[:-1] + b","
 
 
 _decode: Callable[[str | bytes], Details] = msgspec.json.Decoder(Details).decode
 
 
-_encode: Callable[[Mapping[str, Any]], bytes] = msgspec.json.Encoder().encode
-
-
 def control(kind: str, data: Mapping[str, Any], id_: str) -> bytes:
     """Encode a control message, ``hello`` or ``reset``."""
-    return _encode({"event": kind, "data": data, "id": id_})
+    return encode_json({"event": kind, "data": data, "id": id_})
 
 
 def _data_of(details: Details) -> Any:

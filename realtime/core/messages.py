@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
+from backend.kernel.texts.encoding import encode_json
 from realtime.core.outcome import Op
 
 MAX_REQUEST_ID: Final = 2**53 - 1
@@ -201,11 +202,9 @@ def _check_fields(names: list[str] | None, place: str) -> None:
 
 # -- Messages of the server -----------------------------------------------------------------------
 
-_encode: Final = msgspec.json.Encoder().encode
-
 
 def _text(value: object) -> str:
-    return _encode(value).decode()
+    return encode_json(value).decode()
 
 
 def recipient(client_id: str, installation_id: str | None) -> str:
@@ -261,7 +260,7 @@ def event_middle(client: str, request_id: int) -> bytes:
 
 def identity_only(class_name: str, object_id: str) -> bytes:
     """Return the class and id of an object that may no longer be read, for ``event_body``."""
-    return _encode({"className": class_name, "objectId": object_id})
+    return encode_json({"className": class_name, "objectId": object_id})
 
 
 def event_body(shown: bytes, original: bytes | None) -> bytes:

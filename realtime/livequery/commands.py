@@ -5,12 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-import msgspec
-
 from backend.kernel.errors import InvalidSessionToken, OperationForbidden, ServiceError
 from backend.kernel.limits.statements import slow_statements
 from backend.kernel.networks import client_network
 from backend.kernel.principal import Principal
+from backend.kernel.texts.encoding import encode_json
 from backend.limits import Request, decide_here, rules_for
 from backend.settings.conf import service_settings
 from backend.settings.rate_limits import SUBSCRIPTIONS
@@ -28,7 +27,6 @@ from realtime.livequery.trigger_calls import AuthorizedQuery, client_context
 
 _MAX_MESSAGES: Final = 4
 """The total length of a connection's subscriptions, in messages of the greatest length."""
-_encode: Final = msgspec.json.Encoder().encode
 
 
 async def subscribe(
@@ -206,7 +204,7 @@ def _find_objects(client: Client, principal: Principal, authorized: AuthorizedQu
         result = find(principal, effective.class_name, options, also=effective.where)
     unsent = unsent_fields(effective.class_name)
     return ",".join(
-        _encode(
+        encode_json(
             {
                 "className": effective.class_name,
                 **{name: value for name, value in obj.items() if name not in unsent},

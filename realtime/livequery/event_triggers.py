@@ -12,10 +12,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
-import msgspec
-
 from backend.kernel.errors import ServiceError
 from backend.kernel.json_types import Wire
+from backend.kernel.texts.encoding import encode_json
 from backend.logs.setup import get_logger
 from objects.core.names import ClassName, ObjectId
 from realtime.core import messages
@@ -31,7 +30,6 @@ MOST_WAITING: Final = 10_000
 _AT_ONCE: Final = 50
 
 log = get_logger("livequery")
-_encode: Final = msgspec.json.Encoder().encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,17 +123,17 @@ def _run_triggers(event: PendingEvent, counts: Counts) -> _Outcome:
         result = trigger_calls.after_event(
             principal, event.access, event.op, event.object, event.original, counts
         )
+        if result is None:
+            return None
+        obj, original = result
+        return messages.event_body(
+            _shown(event, obj), None if original is None else _shown(event, original)
+        )
     except ServiceError as error:
         return error
-    if result is None:
-        return None
-    obj, original = result
-    return messages.event_body(
-        _shown(event, obj), None if original is None else _shown(event, original)
-    )
 
 
 def _shown(event: PendingEvent, obj: Wire) -> bytes:
     fields = event.fields
     visible = {name: value for name, value in obj.items() if fields is None or name in fields}
-    return _encode({"className": event.access.class_name, **visible})
+    return encode_json({"className": event.access.class_name, **visible})

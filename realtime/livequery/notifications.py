@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Literal, NamedTuple
 
-import msgspec
-
 from backend.kernel.json_types import Wire
 from backend.kernel.principal import EVERYBODY
+from backend.kernel.texts.encoding import encode_json
 from objects.changes import Change
 from objects.storage.records import Record
 from realtime.core.effort import QUICK, extent
@@ -23,7 +22,6 @@ from realtime.livequery.groups import Cohort, Group, Readers
 
 Which = Literal["before", "after"]
 
-_encode: Final = msgspec.json.Encoder().encode
 _HEAD: Final = 16  # fields and elements of an object that aren't in its size, and more
 _WATCHED: Final = frozenset({"create", "update"})
 _HAS_ORIGINAL: Final = frozenset({"update", "enter", "leave"})
@@ -120,7 +118,7 @@ class DecodedChange:
             for name, value in image.items()
             if name not in hidden and (fields is None or name in fields)
         }
-        return _encode({"className": self.class_name, **shown})
+        return encode_json({"className": self.class_name, **shown})
 
 
 _Form = tuple[Which | None, frozenset[str], frozenset[str] | None]

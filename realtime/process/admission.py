@@ -7,13 +7,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-import msgspec
-
 from backend.http.authentication import Credentials, authenticate, from_headers
 from backend.http.context import client_address
 from backend.kernel.errors import InvalidClientKey, ServiceError
 from backend.kernel.networks import client_network
 from backend.kernel.principal import CLIENT, Authority
+from backend.kernel.texts.encoding import encode_json
 from backend.limits import Request, decide_here, rules_for
 from backend.settings.conf import service_settings
 from backend.settings.rate_limits import SOCKETS
@@ -185,7 +184,7 @@ async def reject(
     if "websocket.http.response" not in scope.get("extensions", {}):
         await send({"type": "websocket.close", "code": 4000 + refusal.status})
         return
-    body = msgspec.json.encode({"code": refusal.code, "error": refusal.error})
+    body = encode_json({"code": refusal.code, "error": refusal.error})
     headers = [(b"content-type", b"application/json")]
     if refusal.status in (429, 503):
         headers.append((b"retry-after", b"%d" % _RETRY_AFTER))

@@ -8,6 +8,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from backend.kernel.texts.encoding import encode_text
+
 _LOW_WATER = 65_536
 
 
@@ -65,7 +67,7 @@ class AsgiQueue:
             while self._queue:
                 message = self._queue.popleft()
                 await self._send(message)
-                self._bytes -= len(message.get("text", "").encode())
+                self._bytes -= len(encode_text(message.get("text", "")))
                 if self._bytes <= _LOW_WATER:
                     self._drained.set()
         except Exception:  # the client is gone; servers raise different exceptions

@@ -20,6 +20,7 @@ import msgspec
 from channels.consumer import AsyncConsumer
 
 from backend.kernel.errors import ServiceError
+from backend.kernel.texts.encoding import encode_text
 from backend.logs.setup import get_logger
 from backend.settings.conf import service_settings
 from realtime.process import admission, process
@@ -107,7 +108,7 @@ class Socket(AsyncConsumer):
         A client with too much in its queue is closed with 1013; after a close nothing is sent."""
         if not self.is_open:
             return
-        payload = frame.encode() if type(frame) is str else frame
+        payload = encode_text(frame) if type(frame) is str else frame
         self._queued_bytes = self._outlet.send_text(payload)  # type: ignore[arg-type]
         if self._queued_bytes > self._most_queued:
             self.close_with(TRY_AGAIN, "too slow")
@@ -131,7 +132,7 @@ class Socket(AsyncConsumer):
         if self.is_open:
             self.is_open = False
             self._process.count_closed(code)
-            truncated = reason.encode()[:_LONGEST_REASON].decode(errors="ignore")
+            truncated = encode_text(reason)[:_LONGEST_REASON].decode(errors="ignore")
             self._outlet.close(code, truncated)
 
     # -- ASGI -------------------------------------------------------------------------------

@@ -161,8 +161,10 @@ def _run_work(work: Callable[[], T]) -> T:
     close_old_connections()
     try:
         return work()
-    except (SystemExit, KeyboardInterrupt) as error:
-        # An event loop would end with them, and every socket of the process.
+    except Exception:
+        raise
+    except BaseException as error:
+        # An event loop would end with some of them, and every socket of the process.
         raise RuntimeError(f"{type(error).__name__} in a thread") from error
     finally:
         close_old_connections()

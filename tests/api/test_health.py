@@ -13,7 +13,8 @@ import redis
 from django.conf import settings
 from django.test import Client, override_settings
 
-from backend.kernel.process import heartbeats
+from backend.kernel.process import heartbeats, liveness
+from backend.kernel.process.liveness import Signs
 
 NOWHERE = "127.0.0.1", "1"
 PATIENCE = 30.0  # seconds, for a machine that is busy with other things
@@ -216,3 +217,18 @@ def test_ready_sends_redis_one_command_on_one_connection(browser: Client, store:
 
 def is_before_the_end(command: dict[str, str]) -> bool:
     return "the end" not in command["command"]
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("_worker")
+def test_a_web_process_that_takes_no_requests_is_named(
+    browser: Client, monkeypatch: pytest.MonkeyPatch
+):
+    signs = Signs(2)
+    monkeypatch.setattr(liveness, "_own", (signs, 0))
+    assert "web" not in browser.get("/ready").json()["checks"]
+    signs.hang(1)
+    response = browser.get("/ready")
+    assert response.status_code == 503
+    assert response.json()["error"] == "not ready: web"
+    assert response.json()["checks"]["web"] == "takes no requests"

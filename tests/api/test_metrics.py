@@ -21,7 +21,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from backend.instance.folder import DataFolder
 from backend.kernel import request_counts
-from backend.kernel.process import heartbeats, restart_report
+from backend.kernel.process import heartbeats, liveness, restart_report
+from backend.kernel.process.liveness import Signs
 from backend.kernel.process.restart_report import Restarted
 from backend.settings.environment import BadSetting
 from chain.models import Backfill, Blockchain, Cursor, Reorganisation, Transaction
@@ -224,6 +225,14 @@ def test_restarts_are_counted(db: None, on: Any, settings: Any, tmp_path: Path) 
         settings.DATA_FOLDER.reports, "roles", [Restarted("web", 3, False, "SIGKILL", 1)]
     )
     assert of(read(), "process_restarts_total", process="web") == 3
+
+
+def test_ended_threads_are_counted(db: None, on: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    signs = Signs(2)
+    monkeypatch.setattr(liveness, "_own", (signs, 0))
+    assert of(read(), "request_threads_ended_total") == 0
+    signs.count_ended_thread(1)
+    assert of(read(), "request_threads_ended_total") == 1
 
 
 def test_queues_processes_and_requests_are_counted(db: None, on: Any, server: redis.Redis) -> None:

@@ -12,6 +12,7 @@ from psycopg import errors as pg
 
 # Connection exceptions, too little of something (disk, memory, connections), errors of its system.
 _CLASSES: Final = ("08", "53", "58")
+_MOST_CAUSES: Final = 20
 _STATES: Final = (
     pg.AdminShutdown,
     pg.CrashShutdown,
@@ -25,11 +26,14 @@ _STATES: Final = (
 
 def is_outage(error: BaseException | None) -> bool:
     """Whether the error, psycopg's or Django's, is of this kind."""
-    if error is None:
-        return False
+    # Django's errors, and our own in between, name what they come from. Code of the deployment may
+    # link causes in a circle.
+    for _ in range(_MOST_CAUSES):
+        if error is None or isinstance(error, psycopg.Error):
+            break
+        error = error.__cause__
     if not isinstance(error, psycopg.Error):
-        # Django's errors, and our own in between, name what they come from.
-        return is_outage(error.__cause__)
+        return False
     if error.sqlstate is None:
         # libpq's own and psycopg's: the connection can't be made, or is lost. Of psycopg's
         # InterfaceErrors others are mistakes in how it is called.

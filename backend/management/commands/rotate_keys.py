@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from datetime import timedelta
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from backend.management.durations import parse_duration
 from backend.operations.keys import rotation
 from backend.operations.keys.instance import FALLBACKS, FORMER
 from backend.operations.keys.rotation import SECRET, WORDS
-
-_UNITS = {"m": "minutes", "h": "hours", "d": "days"}
-_LONGEST = timedelta(days=366)
 
 
 class Command(BaseCommand):
@@ -87,8 +84,7 @@ class Command(BaseCommand):
 
 
 def _time(text: str) -> timedelta:
-    match = re.fullmatch(r"([1-9][0-9]{0,4})([mhd])", text)
-    length = timedelta(**{_UNITS[match[2]]: int(match[1])}) if match else _LONGEST * 2
-    if length > _LONGEST:
-        raise CommandError(f"--grace: expected a time like 90m, 24h or 7d, not {text!r}")
-    return length
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise CommandError(f"--grace: {error}") from None

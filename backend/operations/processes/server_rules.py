@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import inf
 from typing import Final
 
 from django.conf import settings
@@ -11,15 +12,21 @@ from django.db import connections
 from backend.http import authentication
 from backend.http.bodies import limits as body_limits
 from backend.http.context import client_address, is_proxy
+from backend.kernel.process.stacks import is_called_by
 from backend.server.context import Rules
 from backend.server.limits import Limits
 from backend.server.requests.request import Application
 from backend.settings.conf import service_settings
+from functions.runtime.registry import registry
+from functions.runtime.runner import time_limit_of
 from objects.files.uploads import incoming_folder
 
 _MEBIBYTE: Final = 1024 * 1024
 _INLINE: Final = ("/health",)
 _APART: Final = ("/ready", "/metrics")
+_REMAINDER: Final = 30.0
+"""Seconds that a request may take besides its functions, such as for webhooks and files."""
+_ENGINE_CLIENTS: Final = ("psycopg", "psycopg_binary", "redis", "objects.database")
 
 
 def rules(application: Application) -> Rules:
@@ -35,8 +42,22 @@ def rules(application: Application) -> Rules:
         spool_folder=incoming_folder,
         realtime=settings.REALTIME_HANDOFF,
         end_thread=connections.close_all,
+        is_working=is_working,
         prepare=authentication.of_request,
     )
+
+
+def is_working(thread: int, seconds: float) -> bool:
+    """Whether a thread may have been running a request for so long: it takes what functions may
+    take, or waits for PostgreSQL or Redis. That an engine is away ends no process."""
+    return seconds < _longest_request() or is_called_by(thread, _ENGINE_CLIENTS)
+
+
+def _longest_request() -> float:
+    functions, triggers = registry.functions.values(), registry.triggers.values()
+    limits = {None, *(f.time_limit for f in functions), *(t.time_limit for t in triggers)}
+    seconds = [*map(time_limit_of, limits)]
+    return max(seconds) + _REMAINDER if all(seconds) else inf
 
 
 def limits() -> Limits:

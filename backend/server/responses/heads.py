@@ -13,9 +13,8 @@ from http import HTTPStatus
 from time import time
 from typing import Final
 
-import msgspec
-
 from backend.kernel.errors import ServiceError
+from backend.kernel.texts.encoding import encode_json
 
 Header = tuple[str, str]
 
@@ -53,7 +52,7 @@ class Response:
 
 def error_response(error: ServiceError) -> Response:
     """Return the response for an error, in the JSON form of all errors."""
-    body = msgspec.json.encode(error.body())
+    body = encode_json(error.body())
     headers = [
         ("Content-Type", "application/json"),
         ("Content-Length", str(len(body))),

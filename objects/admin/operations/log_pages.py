@@ -123,6 +123,8 @@ def _line(entry: Entry) -> Line:
     if record.get("logger") == "request":
         text = f"{record.get('method', '')} {record.get('path', '')}"
         details = f"{record.get('status', '')} in {record.get('ms', '?')} ms"
+        if "error" in record:
+            details += f", {_text(record.get('code', ''))}: {_text(record['error'])[:200]}"
     else:
         text = _text(record.get("event", ""))
         remaining = {name: value for name, value in record.items() if name not in _IN_THE_LINE}

@@ -9,11 +9,11 @@ from time import time
 from typing import Final
 
 import jwt
-import msgspec
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
+from backend.kernel.texts.encoding import encode_json
 from backend.settings.conf import service_settings
 from objects.push.adapters import apple, tokens
 from objects.push.adapters.base import (
@@ -49,7 +49,7 @@ class ApnsAdapter(Http2Adapter):
         if not _TOKEN.fullmatch(message.device_token):
             raise BadMessage("the device token isn't one of APNs")
         url = f"{service_settings.APNS_URL}/3/device/{message.device_token}"
-        headers, body = _headers(message), msgspec.json.encode(apple.payload(message))
+        headers, body = _headers(message), encode_json(apple.payload(message))
         token = provider_token()
         response = await client.post(url, body, headers | _authorization(token))
         if _reason(response) == "ExpiredProviderToken":

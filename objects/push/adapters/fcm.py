@@ -16,6 +16,7 @@ import jwt
 import msgspec
 
 from backend.kernel.json_types import Wire
+from backend.kernel.texts.encoding import encode_json
 from backend.settings.conf import service_settings
 from backend.settings.environment import LOOPBACK_HOSTS
 from objects.core.values import wire_time
@@ -79,7 +80,7 @@ class FcmAdapter(Http2Adapter):
     async def attempt(self, message: Message, client: Http2Client) -> Outcome:
         if len(message.device_token) > _LONGEST_TOKEN:
             raise BadMessage("the device token isn't one of FCM")
-        body = msgspec.json.encode({"message": fcm_message(message)})
+        body = encode_json({"message": fcm_message(message)})
         account = service_account()
         token = await self._access_token(account, client)
         response = await _post(account, body, token, client)
@@ -167,7 +168,7 @@ def _android(message: Message) -> Wire:
             # Parse's Android SDK shows each id once, also if it is sent again.
             "push_id": message.push_id,
             "time": wire_time(datetime.fromtimestamp(message.sent_at, UTC)),
-            "data": msgspec.json.encode(data).decode(),
+            "data": encode_json(data).decode(),
         },
     }
     notification = message.body.get("notification")

@@ -16,6 +16,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from backend.kernel.errors import ObjectNotFound, ServiceUnavailable
 from backend.kernel.json_types import Json
+from backend.kernel.texts.encoding import describe
 from objects.users.adapters.http import Unreachable
 
 _log = structlog.get_logger(__name__)
@@ -77,10 +78,10 @@ class Adapter:
             ):
                 raise Unproven("the id is not the proven one")
         except Unproven as error:
-            _log.info("sign_in_refused", provider=self.name, reason=str(error))
+            _log.info("sign_in_refused", provider=self.name, reason=describe(error))
             raise ObjectNotFound(f"{self.name} auth is invalid for this user.") from None
         except Unreachable as error:
-            _log.warning("provider_unreachable", provider=self.name, reason=str(error))
+            _log.warning("provider_unreachable", provider=self.name, reason=describe(error))
             raise ServiceUnavailable(f"{self.name} can't be reached at the moment.") from None
         return identity
 

@@ -13,6 +13,7 @@ from urllib.parse import quote, urlencode
 from django.core.mail import EmailMultiAlternatives
 from django.template.loader import render_to_string
 
+from backend.kernel.texts.encoding import clean_text
 from backend.settings.conf import service_settings
 from objects.users.email import tokens
 
@@ -41,7 +42,7 @@ def send(purpose: str, address: str, token: str) -> None:
     }
 
     def written(ending: str) -> str:
-        return render_to_string(f"users/mail/{kind}{ending}", context)
+        return clean_text(render_to_string(f"users/mail/{kind}{ending}", context))
 
     message = EmailMultiAlternatives(
         " ".join(written("_subject.txt").split()), written(".txt"), to=[address], headers=_HEADERS

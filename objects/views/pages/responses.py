@@ -14,6 +14,7 @@ from urllib.parse import quote
 from django.http import HttpResponse
 from django.template.loader import render_to_string
 
+from backend.kernel.texts.encoding import encode_text
 from backend.settings.conf import service_settings
 
 _HEADERS = {
@@ -60,7 +61,7 @@ def address_of(page: str) -> str:
 
 
 def _response(content: str, status: int, headers: Mapping[str, str]) -> HttpResponse:
-    encoded = content.encode()
+    encoded = encode_text(content)
     response = HttpResponse(encoded, status=status, content_type="text/html; charset=utf-8")
     response.headers["Content-Length"] = str(len(encoded))
     for name, value in {**_HEADERS, **headers}.items():

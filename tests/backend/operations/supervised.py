@@ -9,17 +9,25 @@ none at first, as often as ``REFUSED_FORKS`` says.
 from __future__ import annotations
 
 import errno
+import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from backend.kernel.process import liveness
 from backend.operations.processes.supervisor import Role, Supervisor
+from backend.server import process as server_process
+from backend.server.context import Rules
+from backend.server.limits import Limits
+from backend.server.listeners import listening_socket
+from functions.runtime.deadlines import raise_in
 
 
 def serve() -> None:
@@ -40,6 +48,44 @@ def wait() -> None:
     liveness.leave()
     liveness.pause()
     time.sleep(600)
+
+
+def answer_requests() -> None:
+    """Answer requests over a socket in the folder, in one thread, until SIGTERM.
+
+    ``/hang`` never answers, and ``/end-threads`` ends the thread. ``/state`` needs no thread.
+    """
+
+    def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
+        path = environ["PATH_INFO"]
+        if path == "/hang":
+            time.sleep(600)
+        elif path == "/end-threads":
+            for thread in threading.enumerate():
+                if thread.name.startswith("request") and thread.ident is not None:
+                    raise_in(thread.ident, SystemExit)
+        state = {
+            "pid": os.getpid(),
+            "is_hanging": liveness.is_hanging(),
+            "ended_threads": liveness.ended_threads(),
+        }
+        start_response("200 OK", [("Content-Type", "application/json")])
+        return [json.dumps(state).encode()]
+
+    folder = Path(sys.argv[1])
+    rules = Rules(
+        application=application,
+        is_proxy=lambda peer: True,
+        client_address=lambda environ: "127.0.0.1",
+        body_limit=lambda environ: 1024,
+        answers_too_large=lambda environ: False,
+        inline={"/state", "/end-threads"},
+        apart=(),
+        spool_folder=lambda: folder,
+    )
+    limits = Limits(stall_time=1.0)
+    with listening_socket(f"unix:{folder / 'socket'}") as listener:
+        server_process.serve(rules, limits, [listener], threads=1)
 
 
 def fail() -> None:
@@ -71,7 +117,10 @@ def refuse_forks(times: int) -> None:
     os.fork = refusing
 
 
-_WORKS = {work.__name__: work for work in (serve, hang, wait, fail, leave_orphan, ignore_sigterm)}
+_WORKS = {
+    work.__name__: work
+    for work in (serve, hang, wait, answer_requests, fail, leave_orphan, ignore_sigterm)
+}
 
 
 def main() -> None:

@@ -150,6 +150,8 @@ def test_every_line_of_an_instance_is_json_where_no_person_reads(
     start: Callable[..., Service],
 ) -> None:
     service = start(LOG_LEVEL="INFO")
+    service.get("/api/nowhere")
+    service.wait_for_line('"path":"/api/nowhere"')
     service.child("redis-server").kill()
     service.child("checkpointer").terminate()
     for engine in ("redis", "postgres"):

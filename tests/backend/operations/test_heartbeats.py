@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -47,3 +49,27 @@ def test_a_reset_at_any_moment_leaves_a_paused_process_paused(steps: list[str]) 
         clock.now += 7
         expected = 0 if last_heartbeat is None else clock.now - max(last_heartbeat, last_reset)
         assert signs.age(0) == expected
+
+
+def test_a_process_that_says_it_hangs_counts_as_silent_until_its_next_heartbeat() -> None:
+    signs = Signs(3)
+    signs.leave(0)
+    signs.hang(1)
+    assert signs.is_hanging()
+    assert signs.age(1) == inf
+    assert signs.age(0) < inf
+    signs.leave(1)
+    assert not signs.is_hanging()
+    signs.hang(1)
+    signs.clear(1)
+    assert not signs.is_hanging()
+    assert signs.age(1) == 0
+
+
+def test_ended_threads_are_counted_across_restarts() -> None:
+    signs = Signs(2)
+    signs.count_ended_thread(0)
+    signs.clear(0)
+    signs.count_ended_thread(0)
+    signs.count_ended_thread(1)
+    assert signs.ended_threads() == 3

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -48,6 +51,23 @@ class Supervised:
         """The number of the process that has replaced this one."""
         until(lambda: self.pid(name) != pid, PATIENCE)
         return self.pid(name)
+
+    def send(self, path: str) -> socket.socket:
+        """A connection on which this was requested from ``answer_requests``."""
+        connection = socket.socket(socket.AF_UNIX)
+        connection.settimeout(PATIENCE)
+        connection.connect(str(self.folder / "socket"))
+        connection.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+        return connection
+
+    def state(self, path: str = "/") -> dict[str, Any]:
+        """The response; empty where there is none."""
+        try:
+            with self.send(path) as connection, connection.makefile("rb") as response:
+                state: dict[str, Any] = json.loads(response.read().partition(b"\r\n\r\n")[2])
+        except (OSError, ValueError):
+            return {}
+        return state
 
     def reported(self, name: str) -> Restarted | None:
         parsed = restart_report.read(self.folder / "reports")
@@ -106,6 +126,30 @@ def test_a_process_that_hangs_is_replaced(start: Start) -> None:
     report = supervised.reported("first")
     assert report is not None
     assert report.last_end == "it hung"
+
+
+@pytest.mark.slow
+def test_a_web_process_without_free_threads_is_replaced(start: Start) -> None:
+    supervised = start("web=answer_requests")
+    pid = supervised.pid("web")
+    until(lambda: supervised.state("/state"), PATIENCE)
+    with supervised.send("/hang"), supervised.send("/"):
+        successor = supervised.successor("web", pid)
+    until(lambda: supervised.state().get("pid") == successor, PATIENCE)
+    report = supervised.reported("web")
+    assert report is not None
+    assert report.last_end == "it hung"
+
+
+@pytest.mark.slow
+def test_threads_that_end_are_replaced_and_counted(start: Start) -> None:
+    supervised = start("web=answer_requests")
+    pid = supervised.pid("web")
+    until(lambda: supervised.state().get("pid") == pid, PATIENCE)
+    for ended in range(1, 4):
+        assert supervised.state("/end-threads")["pid"] == pid
+        assert supervised.state()["pid"] == pid
+        assert supervised.state()["ended_threads"] == ended
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ from structlog.contextvars import bound_contextvars, clear_contextvars, get_cont
 
 from backend.celery import app
 from backend.kernel.process import heartbeats
+from backend.logs import setup
 
 PATIENCE = 30  # seconds
 
@@ -79,18 +80,17 @@ def test_a_channel_without_a_connection_is_a_lost_connection_that_workers_surviv
             channel._create_client()
 
 
-@pytest.mark.parametrize(
-    ("text", "is_kept"),
-    [
-        ("Task chain.dispatch[1] succeeded in 0.02s: None", False),
-        ("Task backend.beat_is_alive[1] succeeded in 0.02s: None", False),
-        ("Task functions.deliver_due[1] succeeded in 0.02s: None", False),
-        ("Task functions.run_job[1] succeeded in 0.02s: None", True),
-    ],
-)
-def test_that_tasks_of_every_second_succeed_is_not_logged(text: str, is_kept: bool):
-    record = logging.LogRecord("celery.app.trace", logging.INFO, "", 1, text, (), None)
-    filters = [item for handler in logging.getLogger().handlers for item in handler.filters]
-    assert all(item.filter(record) for item in filters) is is_kept
-    record.levelno = logging.ERROR
-    assert all(item.filter(record) for item in filters)
+@pytest.mark.parametrize(("level", "is_written"), [("INFO", False), ("DEBUG", True)])
+def test_that_a_task_has_succeeded_is_a_debug_line(level: str, is_written: bool):
+    def passes(text: str) -> tuple[bool, str]:
+        record = logging.LogRecord("celery.app.trace", logging.INFO, "", 1, text, (), None)
+        filters = [item for handler in logging.getLogger().handlers for item in handler.filters]
+        return all(item.filter(record) for item in filters), record.levelname
+
+    setup.configure(level, "json", "test")
+    try:
+        success = passes("Task functions.run_job[1] succeeded in 0.02s: None")
+        assert success == (is_written, "DEBUG")
+        assert passes("Task functions.run_job[1] retry: Retry in 3s") == (True, "INFO")
+    finally:
+        setup.configure("WARNING", "json", "test")

@@ -23,6 +23,7 @@ from backend.server.connection.protocol import Connection
 from backend.server.context import Rules, Server
 from backend.server.limits import Limits
 from backend.server.process import serve_until
+from backend.server.requests.request import Application
 from backend.server.shares import ALONE, Share
 
 T = TypeVar("T")
@@ -318,12 +319,17 @@ def running(
     listener: socket.socket | None = None,
     share: Share = ALONE,
     prepare: Callable[[dict[str, Any]], object] = lambda _: None,
+    application: Application | None = None,
+    end_thread: Callable[[], None] = lambda: None,
     **changes: Any,
 ) -> Iterator[Running]:
-    """A server on a free port of the loopback or on ``listener``, stopped when the block ends."""
+    """A server on a free port of the loopback or on ``listener``, stopped when the block ends.
+
+    ``application`` is one that echoes by default.
+    """
     app = Echo()
     rules = Rules(
-        application=app,
+        application=application or app,
         is_proxy=lambda peer: peer in proxies,
         client_address=lambda environ: environ.get("HTTP_X_FORWARDED_FOR", environ["REMOTE_ADDR"]),
         body_limit=lambda environ: int(environ.get("HTTP_X_LIMIT", BODY_LIMIT)),
@@ -333,6 +339,7 @@ def running(
         spool_folder=lambda: folder,
         realtime=realtime,
         prepare=prepare,
+        end_thread=end_thread,
     )
     if listener is None:
         listener = socket.create_server(("127.0.0.1", 0), backlog=1024)

@@ -14,6 +14,8 @@ from typing import Any, cast
 import pytest
 
 from backend.kernel.errors import ServiceError
+from backend.kernel.process import liveness
+from backend.kernel.process.liveness import Signs
 from backend.server.dispatcher import Dispatcher
 from backend.server.limits import Limits
 from backend.server.responses.heads import Response
@@ -50,9 +52,12 @@ class Job:
     responses: list[int] = field(default_factory=list)
     errors: list[ServiceError] = field(default_factory=list)
     log: list[str] | None = None
+    error: BaseException | None = None
 
     def run(self) -> Response:
         self.runs += 1
+        if self.error is not None:
+            raise self.error
         if self.log is not None:
             self.log.append(self.address)
         if self.gate is not None:
@@ -73,13 +78,22 @@ class Job:
 class Bench:
     """A dispatcher with the test in the place of its event loop."""
 
-    def __init__(self, threads: int = 2, **limits: Any) -> None:
+    def __init__(
+        self,
+        threads: int = 2,
+        is_working: Callable[[int, float], bool] = lambda thread, seconds: False,
+        **limits: Any,
+    ) -> None:
         self.loop = Loop()
         self.ended = 0
         self.gate = threading.Event()
         self.jobs: list[Job] = []
         self.dispatcher = Dispatcher(
-            cast(Any, self.loop), Limits(**limits), threads, self._end_thread
+            cast(Any, self.loop),
+            Limits(**limits),
+            threads,
+            self._end_thread,
+            is_working=is_working,
         )
 
     def _end_thread(self) -> None:
@@ -241,3 +255,43 @@ def test_a_job_that_cannot_be_refused_or_finished_holds_up_no_other() -> None:
     bench.wait(lambda: broken[0].errors and other[0].errors)
     bench.close()
     assert running.responses == [200]
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), MemoryError(), ValueError()])
+def test_a_thread_that_ends_is_replaced_and_its_request_refused(
+    error: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    signs = Signs(2)
+    monkeypatch.setattr(liveness, "_own", (signs, 1))
+    bench = Bench()
+    doomed = [job for _ in range(5) for job in bench.submit("doomed", error=error)]
+    bench.wait(lambda: all(job.is_over for job in doomed))
+    assert [job.errors[0].status for job in doomed] == [500] * 5
+    assert signs.ended_threads() == 5
+    others = bench.submit("doomed", 20) + bench.submit("other", 20)
+    bench.wait(lambda: all(job.responses for job in others))
+    assert bench.dispatcher.load == (0, 0, 2)
+    bench.close()
+    assert bench.ended == 7
+
+
+def test_requests_that_no_thread_takes_stall_a_dispatcher() -> None:
+    bench = Bench(threads=1, stall_time=0)
+    (stuck,) = bench.submit("a", gate=bench.gate)
+    bench.wait(lambda: stuck.runs)
+    assert not bench.dispatcher.is_stalled()  # nothing waits
+    bench.submit("a")
+    assert bench.dispatcher.is_stalled()
+    bench.close()
+    assert not bench.dispatcher.is_stalled()
+
+
+def test_a_thread_that_works_or_took_a_request_lately_stalls_nothing() -> None:
+    working = Bench(threads=1, stall_time=0, is_working=lambda thread, seconds: seconds < PATIENCE)
+    lately = Bench(threads=1, stall_time=2 * PATIENCE)
+    for bench in (working, lately):
+        (slow,) = bench.submit("a", gate=bench.gate)
+        bench.wait(lambda slow=slow: slow.runs)
+        bench.submit("a")
+        assert not bench.dispatcher.is_stalled()
+        bench.close()

@@ -8,11 +8,12 @@ from contextlib import contextmanager
 
 from django.db import connections
 
+from backend.kernel.interruptions import Interruption
 from objects.push.adapters import setup
 from objects.push.adapters.base import SENT, Adapter, Message, Outcome
 
 
-class WorkerKilled(BaseException):
+class WorkerKilled(Interruption):
     """Ends a worker while it sends, before it records an outcome."""
 
 

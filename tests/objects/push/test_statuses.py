@@ -121,5 +121,5 @@ def test_the_error_of_a_trigger_has_any_text(recorder: Recorder) -> None:
 
         stored = work(push())
     assert stored["status"] == "failed"
-    assert stored["errorMessage"]["message"].startswith("no ? xxx")
+    assert stored["errorMessage"]["message"].startswith("no \ufffd xxx")
     assert len(stored["errorMessage"]["message"]) == 1000
