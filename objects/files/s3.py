@@ -90,7 +90,10 @@ class ObjectStorage(S3Storage):
         if start and not byte_range:
             answer["Body"].close()
             raise OSError("the storage sent another part of the object than the requested one")
-        size = byte_range.rpartition("/")[2] or answer["ContentLength"]
+        size = byte_range.rpartition("/")[2] or answer.get("ContentLength")
+        if size is None:
+            answer["Body"].close()
+            raise OSError("the storage doesn't announce the length of the object")
         return answer["Body"], int(size)
 
 
