@@ -20,7 +20,7 @@ from backend.kernel.limits import result_memory
 from backend.kernel.limits.statements import slow_statements
 from backend.kernel.networks import client_network
 from backend.kernel.principal import Authority, Principal
-from backend.kernel.request_context import Budget, current
+from backend.kernel.request_context import CLIENT_CONNECTION, Budget, ClientConnection, current
 from backend.limits import FREE, Request, decide, rules_for
 from backend.logs.setup import get_logger
 from backend.settings.conf import service_settings
@@ -79,7 +79,11 @@ def admitted(
     now.key = kind_of_key(principal, key)
     enter(request, method, address, principal, key, *parameters)
     now.address = address
-    now.budget = None if principal.is_master else Budget(network)
+    if principal.is_master:
+        now.budget = None
+    else:
+        connection = request.META.get(CLIENT_CONNECTION) or ClientConnection()
+        now.budget = Budget(network, client=connection)
     now.results = result_memory.of_request(network)
     return principal, address, key
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 from backend.kernel.errors import ServiceError
 from backend.kernel.memory_pool import ResultMemory
@@ -22,14 +22,29 @@ _BARE_HEADERS = ("CONTENT_TYPE", "CONTENT_LENGTH")  # without a prefix in WSGI
 _SECRET_HEADERS = frozenset(("authorization", "proxy-authorization", "cookie"))
 
 
+CLIENT_CONNECTION: Final = "service.client_connection"
+"""The key of the ``ClientConnection`` in a WSGI environment."""
+
+
+@dataclass(slots=True)
+class ClientConnection:
+    """The connection that a request came over, as its threads may know it."""
+
+    is_closed: bool = False
+    """Whether no response can be sent any more: the client has gone."""
+
+
 @dataclass(slots=True)
 class Budget:
-    """What a request with a client's key may ask of the database; see ``statement_limits``."""
+    """What a request with a client's key may ask of the database; see ``limits.statements``."""
 
     address: str
     """The client's address, or the network that counts as one."""
     spent: float = 0.0
     """Seconds that the request's limited statements have taken so far."""
+    written: int = 0
+    """Bytes of the objects that it has written so far; see ``limits.written``."""
+    client: ClientConnection = field(default_factory=ClientConnection)
 
 
 @dataclass(slots=True)

@@ -39,6 +39,9 @@ class Limits:
     unsent: int = 256 * 1024 * 1024
     """Responses of the whole process that wait in memory for their clients."""
 
+    half_closed: float = 5.0
+    """A client that has closed its sending side gets its response for this time. One that has gone
+    looks the same until something is sent to it, and the work for it would go on."""
     pipelined: int = 32
     """Requests that may wait on one connection for the responses before them."""
     waiting: int = 2048

@@ -11,8 +11,10 @@ class Job(Protocol):
     """A complete request, or a turn of a long response."""
 
     address: str
-    is_abandoned: bool
-    """Whether the client has disconnected: the job is dropped if it still waits (``fail``)."""
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether the client has disconnected: the job is dropped if it still waits (``fail``)."""
 
     def run(self) -> Any:
         """Return the result. Called in a thread; doesn't raise."""

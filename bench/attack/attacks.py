@@ -122,6 +122,8 @@ class Attack:
     """Milliseconds within which the victim is answered."""
     allowance: ClassVar[int] = 64
     """Megabytes that the service's limits let this attack take."""
+    events_p99: ClassVar[float | None] = None
+    """Milliseconds within which the victim gets events of live queries, if that is measured."""
     short: ClassVar[bool] = False
     """Whether the short form of the command includes it."""
 

@@ -8,17 +8,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from bench.attack import accounts, bodies, floods, queries, slow, smuggling, sockets
+from bench.attack import accounts, bodies, floods, long_lists, queries, slow, smuggling, sockets
 from bench.attack.attacks import Attack, Row, Tally
 from bench.attack.memory import Peak, Usage, usage
 from bench.attack.scene import MOUNT, VICTIM, VICTIM_ADDRESS, Scene
 from bench.attack.service import Service
-from bench.attack.victim import Measured, Victim
+from bench.attack.victim import EVENT, Measured, Victim
 from bench.attack.wire import Closed, Wire, request
 
 ATTACKS: tuple[type[Attack], ...] = tuple(
     attack
-    for module in (slow, floods, bodies, smuggling, queries, sockets, accounts)
+    for module in (slow, floods, bodies, smuggling, queries, long_lists, sockets, accounts)
     for attack in module.ATTACKS
 )
 MEMORY = 0.5
@@ -47,6 +47,7 @@ class Outcome:
     verified: Sequence[str]
     p99: float
     allowance: int
+    events_p99: float | None
 
     @property
     def breaches(self) -> list[str]:
@@ -76,6 +77,10 @@ class Outcome:
         """All targets that the row missed."""
         p99 = self.measured.percentile(0.99)
         late = [f"p99 {p99:.0f} ms, at most {self.p99:.0f}"] if p99 >= self.p99 else []
+        if self.events_p99 is not None:
+            delay = self.measured.percentile(0.99, EVENT)
+            if delay >= self.events_p99:
+                late.append(f"p99 of events {delay:.0f} ms, at most {self.events_p99:.0f}")
         return late + self.breaches
 
     def as_dict(self) -> dict[str, Any]:
@@ -131,7 +136,9 @@ async def run(attack: Attack, stage: Stage, number: int, seconds: float) -> Outc
             await asyncio.sleep(0.05)
         await asyncio.sleep(_BEFORE)
         row.until = time.monotonic() + seconds
-        measured = await loop.run_in_executor(None, stage.victim.measure, seconds)
+        measured = await loop.run_in_executor(
+            None, stage.victim.measure, seconds, attack.events_p99 is not None
+        )
         await attacking
     ended = time.monotonic()
     await _recovered(scene, ended + _RECOVERY)
@@ -147,6 +154,7 @@ async def run(attack: Attack, stage: Stage, number: int, seconds: float) -> Outc
         verified=await attack.verify(scene),
         p99=attack.p99,
         allowance=attack.allowance,
+        events_p99=attack.events_p99,
     )
 
 

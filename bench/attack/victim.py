@@ -7,24 +7,31 @@ counts from when they were due: a service that stands still is measured as a cli
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import json
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from typing import Any, Self
 from urllib.parse import quote
 
+from bench.attack.frames import UPGRADE, frame, message
 from bench.attack.scene import MOUNT, VICTIM, VICTIM_ADDRESS, Scene
-from bench.attack.wire import Closed, Response, Wire, request
+from bench.attack.wire import Closed, Response, Wire, head, request
 from bench.failure import BenchFailure
 from bench.servers import ROOT
 
 _PATIENCE = 10.0
 """Seconds after which a request counts as failed."""
+EVENT = "event"
+"""The kind of the victim's events of live queries."""
+_LAST_EVENT = 2.0
+"""Seconds after the last response in which events are still expected."""
 _REUSE = 10
 """Requests of a connection before a new one replaces it: connecting is measured as well."""
 
@@ -69,18 +76,21 @@ class Measured:
 
     @property
     def requests(self) -> int:
-        return sum(map(len, self.latencies.values()))
+        return sum(len(values) for name, values in self.latencies.items() if name != EVENT)
 
     @property
     def failed(self) -> int:
         return sum(self.errors.values())
 
     def percentile(self, share: float, kind: str | None = None) -> float:
-        """Milliseconds after which this share of the requests was answered or had failed."""
+        """Milliseconds after which this share of the requests was answered or had failed.
+
+        Events aren't requests: they count for ``EVENT`` alone.
+        """
         ordered = sorted(
             value
             for name, values in self.latencies.items()
-            if kind is None or name == kind
+            if (name != EVENT if kind is None else name == kind)
             for value in values
         )
         return ordered[min(len(ordered) - 1, int(len(ordered) * share))] if ordered else 0.0
@@ -117,9 +127,12 @@ class Victim:
         self._process.kill()
         self._process.communicate()
 
-    def measure(self, seconds: float) -> Measured:
-        """Run the workload for so many seconds; blocks until everything is answered or failed."""
-        self._send(seconds)
+    def measure(self, seconds: float, listens: bool = False) -> Measured:
+        """Run the workload for so many seconds; blocks until everything is answered or failed.
+
+        ``listens`` measures live queries of what it creates as well.
+        """
+        self._send([seconds, listens])
         assert self._process.stdout
         line = self._process.stdout.readline()
         if not line:
@@ -162,8 +175,55 @@ class _Client:
         return response
 
 
-async def measure(scene: Scene, seconds: float) -> Measured:
+@contextlib.asynccontextmanager
+async def _listening(scene: Scene, delays: list[float]) -> AsyncIterator[None]:
+    """Subscribe to the victim's class, and collect the milliseconds from a create to its event.
+
+    Raises ``BenchFailure`` if there is no subscription.
+    """
+
+    async def listen() -> None:
+        while True:
+            event = json.loads(await message(wire))
+            if event["op"] == "create":
+                created = datetime.fromisoformat(event["object"]["createdAt"])
+                delays.append((time.time() - created.timestamp()) * 1000)
+
+    async with await Wire.open(scene, VICTIM_ADDRESS) as wire:
+        connect = {"op": "connect", "applicationId": scene.application, "restAPIKey": scene.key}
+        query = {"className": VICTIM, "where": {}}
+        await wire.exchange(head("GET", "/livequery", UPGRADE))
+        for request_ in (connect, {"op": "subscribe", "requestId": 1, "query": query}):
+            await wire.send(frame(json.dumps(request_)))
+            answer = json.loads(await message(wire))
+            if answer["op"] == "error":
+                raise BenchFailure(f"the victim can't subscribe: {answer}")
+        listener = asyncio.ensure_future(listen())
+        try:
+            yield
+            await asyncio.sleep(_LAST_EVENT)
+        finally:
+            listener.cancel()
+            await asyncio.gather(listener, return_exceptions=True)
+
+
+async def measure(scene: Scene, seconds: float, listens: bool = False) -> Measured:
     """Run the workload for so many seconds, and wait for what is outstanding."""
+    if not listens:
+        return await _measure(scene, seconds)
+    delays: list[float] = []
+    async with _listening(scene, delays):
+        measured = await _measure(scene, seconds)
+    measured.latencies[EVENT] = delays
+    created = len(measured.latencies["create"]) - sum(
+        count for error, count in measured.errors.items() if error.startswith("create")
+    )
+    if len(delays) < created:
+        measured.errors["event: none"] = created - len(delays)
+    return measured
+
+
+async def _measure(scene: Scene, seconds: float) -> Measured:
     client, measured = _Client(scene), Measured()
     errors: Counter[str] = Counter()
 
@@ -208,7 +268,7 @@ def _schedule(kinds: list[_Kind], seconds: float) -> Iterator[tuple[float, _Kind
 def main() -> None:
     scene = Scene.from_dict(json.loads(sys.stdin.readline()))
     for line in sys.stdin:
-        measured = asyncio.run(measure(scene, json.loads(line)))
+        measured = asyncio.run(measure(scene, *json.loads(line)))
         print(json.dumps(asdict(measured)), flush=True)
 
 

@@ -36,7 +36,7 @@ from objects.core.names import ObjectId, check_class_name
 from objects.core.query.tree import Everything
 from objects.definitions import registry
 from objects.rules import Change, Rules
-from objects.storage import writes
+from objects.storage import updates
 
 _CLASS: Final = "Transaction"
 _KEYS: Final = ("hash", "networkId")
@@ -177,5 +177,5 @@ def _known(change: Change) -> Wire | None:
         return None
     table = registry.find(check_class_name(_CLASS))
     assert table is not None, "the class is offered by this application"
-    record = writes.lock(table, ObjectId(object_id), Everything(), Scope(change.principal))
+    record = updates.lock(table, ObjectId(object_id), Everything(), Scope(change.principal))
     return None if record is None else record.object()

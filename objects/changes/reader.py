@@ -10,7 +10,6 @@ writer of an object waits until the previous writer has committed.
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -19,13 +18,14 @@ from django.db import connection
 
 from objects.changes import interest, retention
 from objects.changes.images import Change, Place, changes_at
+from objects.changes.queue import PlaceQueue
 from objects.core.names import ClassName, Subject
 from objects.database.statements import fetch, fetch_rows
 
-_MOST: Final = 1000  # changes of one reading
-_MOST_BYTES: Final = 4 * 1024 * 1024
 # Changes that a reader queues; beyond that, subscribers reload faster than they catch up.
 _MOST_PLACES: Final = 200_000
+# While more wait, they are read before new ones are looked for.
+_FEW_PLACES: Final = 2_000
 # Seconds. Until no change has come for this long, polling is cheaper than notifications.
 _QUIET: Final = 0.1
 _SHORT: Final = 0.005
@@ -36,7 +36,7 @@ _LOOK = """
 SELECT pg_current_snapshot()::text,
     COALESCE((SELECT version FROM objects_role_version WHERE id = 1), 0),
     COALESCE((SELECT generation FROM objects_change_trim WHERE id = 1), 0),
-    w.in_force, w.asleep, n.txid, n.seq, n.name, n.is_generic, n.size
+    w.in_force, w.asleep, n.txid, n.seq, n.name, n.object_id, n.is_generic, n.size
 FROM (
     SELECT string_agg(i.class_name, ',') AS in_force,
         string_agg(i.class_name, ',') FILTER (WHERE i.asleep) AS asleep
@@ -44,14 +44,14 @@ FROM (
     JOIN objects_interest i ON i.class_name = w.name AND i.since = w.since
     WHERE i.until > clock_timestamp()
 ) AS w LEFT JOIN (
-    SELECT h.txid, h.seq, COALESCE(h.class_name, c.name) AS name, h.class_id IS NOT NULL AS
-        is_generic, h.size
+    SELECT h.txid, h.seq, COALESCE(h.class_name, c.name) AS name, h.object_id,
+        h.class_id IS NOT NULL AS is_generic, h.size
     FROM (SELECT * FROM objects_change WHERE txid >= %s::xid8
           UNION ALL
           SELECT * FROM objects_change WHERE txid = ANY(%s::xid8[])) h
     LEFT JOIN objects_class c ON c.id = h.class_id
     WHERE COALESCE(h.class_name, c.name) = ANY(%s)
-) n ON true ORDER BY n.name = '_Session' DESC, n.seq
+) n ON true ORDER BY n.seq
 LIMIT %s
 """
 
@@ -67,6 +67,7 @@ class _LookRow(NamedTuple):
     txid: str | None
     seq: int | None
     class_name: str | None
+    object_id: str | None
     is_generic: bool | None
     size: int | None
 
@@ -74,8 +75,14 @@ class _LookRow(NamedTuple):
         """Return the place of the row's change."""
         if self.txid is None or self.seq is None or self.class_name is None:
             return None
-        class_name = ClassName(Subject(self.class_name))
-        return Place(self.txid, self.seq, class_name, bool(self.is_generic), self.size or 0)
+        return Place(
+            self.txid,
+            self.seq,
+            ClassName(Subject(self.class_name)),
+            self.object_id or "",
+            bool(self.is_generic),
+            self.size or 0,
+        )
 
 
 class _Start(NamedTuple):
@@ -103,8 +110,8 @@ class Batch:
     """Changes that were committed since the last reading.
 
     Changes of one object are in the order of their commits, each beginning with what the one
-    before ended with, unless there was a gap. Of much that is read in several batches, sessions
-    come first: who was shown objects by one must not be shown what was committed after its end.
+    before ended with, unless there was a gap. Those of others may come in another order
+    (``queue``).
     ``role_version`` is the version of the roles that ``users.roles.held_by`` takes. ``gap`` are the
     classes of which changes before these ones may be missing.
     """
@@ -151,7 +158,8 @@ class Reader:
         self._generation = 0
         self._role_version = "0"
         self._gap: set[str] = set()
-        self._waiting: deque[Place] = deque()
+        self._waiting = PlaceQueue()
+        self._taken: list[Place] = []  # of the next batch, until it is read
         # Of each class: since when it has been captured, when it was named last, and when it was
         # left out first after that.
         self._since: dict[str, str] = {}
@@ -194,7 +202,7 @@ class Reader:
         Call it again until a batch is empty.
         """
         snapshot = self._begin()
-        if not self._waiting:
+        if len(self._waiting) < _FEW_PLACES:
             self._poll(snapshot)
         changes = self._next_changes()
         if changes:
@@ -265,8 +273,9 @@ class Reader:
         if len(rows) > _MOST_PLACES:
             self._gap.update(names)
         else:
-            places = (row.place() for row in rows)
-            self._waiting.extend(place for place in places if place is not None)
+            for place in (row.place() for row in rows):
+                if place is not None:
+                    self._waiting.put(place)
         self._seen = _Snapshot.of(state.snapshot)
 
     def _note_ended_writers(self) -> None:
@@ -278,30 +287,20 @@ class Reader:
     def _next_changes(self) -> list[Change]:
         changes: list[Change] = []
         # Changes that no subscriber can see don't mean that the queue is empty.
-        while self._waiting and not changes:
-            places = self._next_places()
-            changes_by_place = changes_at(places)
+        while not changes and (self._taken or len(self._waiting)):
+            self._taken = self._taken or self._waiting.take()
+            changes_by_place = changes_at(self._taken)
             if changes_by_place is None:
                 # Trimmed meanwhile.
-                self._gap.update(place.class_name for place in self._waiting)
-                self._waiting.clear()
+                self._gap.update(place.class_name for place in self._taken)
+                self._gap |= self._waiting.clear()
+                self._taken = []
                 break
             changes = [
                 change for _, change in sorted(changes_by_place.items()) if change is not None
             ]
-            for _ in places:
-                self._waiting.popleft()
+            self._taken = []
         return changes
-
-    def _next_places(self) -> list[Place]:
-        places: list[Place] = []
-        size = 0
-        for place in self._waiting:
-            size += place.size
-            if places and (size > _MOST_BYTES or len(places) == _MOST):
-                break
-            places.append(place)
-        return places
 
     def _release(self, class_names: Collection[str]) -> None:
         """Forget classes that haven't been named for a while, while they are still in force."""

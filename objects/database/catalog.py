@@ -73,13 +73,26 @@ FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
 WHERE c.relname ~ %(pattern)s AND pg_table_is_visible(c.oid)
 ORDER BY class_id, c.relname
 """
+_NAMES_BY_DEFINITION: Final = """
+SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+WHERE i.indrelid = to_regclass(%(relation)s)
+AND right(pg_get_indexdef(i.indexrelid), length(%(definition)s)) = %(definition)s
+ORDER BY c.relname
+"""
+_TABLES_BY_DEFINITION: Final = """
+SELECT DISTINCT '"' || t.relname || '"' FROM pg_index i JOIN pg_class t ON t.oid = i.indrelid
+JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am a ON a.oid = c.relam
+WHERE a.amname = 'gin' AND i.indexprs IS NULL AND pg_table_is_visible(t.oid)
+AND right(pg_get_indexdef(i.indexrelid), length(%(definition)s)) = %(definition)s
+"""
 # Only what takes long is ended: other statements of the session go on.
 _CANCEL_BUILDS: Final = """
 SELECT pg_cancel_backend(a.pid) FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
 WHERE l.locktype = 'advisory' AND l.granted AND l.mode = 'ExclusiveLock'
 AND (l.classid, l.objid, l.objsubid) = (%(class)s, %(object)s, 2)
 AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-AND a.state = 'active' AND a.query ~ '^(CREATE|DROP) INDEX CONCURRENTLY .*objects_auto_|^ANALYZE'
+AND a.state = 'active' AND a.query ~ ('^(CREATE|DROP) INDEX CONCURRENTLY .*objects_auto_|^ANALYZE'
+    '|^(CREATE|DROP) INDEX CONCURRENTLY IF (NOT )?EXISTS "objects_[a-z0-9_]+_fields_[0-9]+"')
 """
 
 
@@ -102,8 +115,22 @@ def indexes_of_classes(pattern: str) -> list[ClassIndex]:
     return fetch_rows(ClassIndex, _OF_CLASSES, {"pattern": pattern}, prepare=False)
 
 
+def index_names_of(relation: str, definition: str) -> list[str]:
+    """Return the names of a table's indexes whose definition ends so. ``relation`` is quoted."""
+    params = {"relation": relation, "definition": definition}
+    return fetch_values(str, _NAMES_BY_DEFINITION, params, prepare=False)
+
+
+def tables_with_index(definition: str) -> list[str]:
+    """Return the quoted names of the tables that have a GIN index whose definition ends so.
+
+    For indexes on columns; those on expressions aren't looked at.
+    """
+    return fetch_values(str, _TABLES_BY_DEFINITION, {"definition": definition}, prepare=False)
+
+
 def cancel_learned_builds(lock: AdvisoryLock) -> None:
-    """Cancel the build of a learned index that the session that holds the lock is running."""
+    """Cancel the build of an index that no request waits for, by the session with the lock."""
     class_key, object_key = lock.parameters
     fetch(_CANCEL_BUILDS, {"class": class_key, "object": object_key}, prepare=False)
 

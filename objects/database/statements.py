@@ -115,7 +115,7 @@ def fetch(
         begin = monotonic()
         try:
             if is_limited:
-                statements.begin(session)
+                statements.begin(session, is_read=is_read)
             if memory is not None:
                 return session.read(statement, encoded, prepare, memory)
             result = session.run(statement, encoded, prepare, is_last=is_last)

@@ -19,6 +19,7 @@ from objects.definitions.models import GENERIC_TABLE, VERSION_SEQUENCE
 class ClassRow(NamedTuple):
     """A class as it is stored. ``definition`` and ``learned`` are JSON.
 
+    ``index_version`` is a position in ``INDEXED``.
     ``learned`` has the fields of the valid learned indexes, None if there are none.
     """
 
@@ -26,6 +27,7 @@ class ClassRow(NamedTuple):
     name: str
     version: int
     definition: Annotated[str, "{row}.definition::text"]
+    index_version: int
     learned: Annotated[
         str | None,
         "(SELECT json_agg(l.fields ORDER BY l.id)::text FROM objects_learned_index l"
@@ -41,17 +43,33 @@ class ClassVersion(NamedTuple):
     version: int
 
 
+INDEXED: Final = ("", "objects_indexed_1")
+"""What the index of all fields is on, by ``index_version``: a function of ``data``, or ``data``.
+
+A function that has served an index is never changed: another one gets another number.
+"""
+INDEX_VERSION: Final = len(INDEXED) - 1
+"""That of new classes."""
+INDEX_OF_ALL: Final = f"USING gin ({INDEXED[-1]}(data) jsonb_path_ops)"
+"""The part of ``CREATE INDEX`` after the table's name."""
+
 _ALL: Final = f"SELECT {select_list(ClassRow, 'c')} FROM objects_class c"
 _BY_NAME: Final = f"{_ALL} WHERE c.name = %(name)s"
 _NEXT_VERSION: Final = f"nextval('{VERSION_SEQUENCE}')"
 _INSERT: Final = f"""
-INSERT INTO objects_class (name, definition, version, created_at, updated_at)
-VALUES (%(name)s, %(definition)s::jsonb, {_NEXT_VERSION}, now(), now())
+INSERT INTO objects_class (name, definition, index_version, version, created_at, updated_at)
+VALUES (
+    %(name)s, %(definition)s::jsonb, %(index_version)s, {_NEXT_VERSION}, now(), now()
+)
 RETURNING name, id, version
 """
 _UPDATE: Final = f"""
 UPDATE objects_class
 SET definition = %(definition)s::jsonb, updated_at = now(), version = {_NEXT_VERSION}
+WHERE id = %(id)s RETURNING version
+"""
+_SET_INDEX_VERSION: Final = f"""
+UPDATE objects_class SET index_version = %(index_version)s, version = {_NEXT_VERSION}
 WHERE id = %(id)s RETURNING version
 """
 _RENEW: Final = f"""
@@ -86,15 +104,20 @@ def versions() -> list[ClassVersion]:
     return fetch_rows(ClassVersion, statement, {}, prepare=True)
 
 
-def insert(name: str, definition: str) -> ClassVersion:
+def insert(name: str, definition: str, index_version: int) -> ClassVersion:
     """Insert a class. A taken name violates the unique constraint."""
-    params = {"name": name, "definition": definition}
+    params = {"name": name, "definition": definition, "index_version": index_version}
     return fetch_rows(ClassVersion, _INSERT, params, prepare=True)[0]
 
 
 def update(class_id: int, definition: str) -> int:
     """Store another definition of a locked class; return its new version."""
     return _version(_UPDATE, {"id": class_id, "definition": definition})
+
+
+def set_index_version(class_id: int, index_version: int) -> int:
+    """Set what the index of all fields of a locked class is on; return the class's new version."""
+    return _version(_SET_INDEX_VERSION, {"id": class_id, "index_version": index_version})
 
 
 def renew(class_id: int) -> int:
@@ -132,7 +155,7 @@ def create_partition(relation: str, class_id: int) -> None:
     for statement in (
         f"CREATE TABLE {relation} (LIKE {GENERIC_TABLE} INCLUDING DEFAULTS INCLUDING CONSTRAINTS,"
         f" PRIMARY KEY (object_id), CHECK (class_id = {class_id}))",
-        f"CREATE INDEX ON {relation} USING gin (data jsonb_path_ops)",
+        f"CREATE INDEX {index_of_all(relation)} ON {relation} {INDEX_OF_ALL}",
         f"CREATE INDEX ON {relation} (created_at, object_id)",
         f"ALTER TABLE {GENERIC_TABLE} ATTACH PARTITION {relation} FOR VALUES IN ({class_id})",
     ):
@@ -152,6 +175,18 @@ def mark_removed(relation: str) -> None:
 def removed_partitions() -> list[str]:
     """Return the tables of deleted classes, as quoted names."""
     return catalog.partitions_with_comment(GENERIC_TABLE, _REMOVED)
+
+
+def index_of_all(relation: str) -> str:
+    """Return the quoted name of the index of all fields of a table, whose quoted name is given."""
+    return f'"{relation[1:-1]}_fields_{INDEX_VERSION}"'
+
+
+def index_version_of(table: str) -> int:
+    """Return the version of the index of all fields that a model's table has, or 0."""
+    name = index_of_all(f'"{table}"')[1:-1]
+    is_current = any(state.is_valid for state in catalog.index_states([name]).values())
+    return INDEX_VERSION if is_current else 0
 
 
 def drop_partition(relation: str) -> None:

@@ -26,6 +26,7 @@ class ObjectClass(models.Model):
     ``definition`` is the wire form that ``/schemas`` shows (``fields``, ``classLevelPermissions``,
     ``indexes``), without the fields that every class has. ``indexOrders`` has the fields of each
     index of several in order, which ``jsonb`` doesn't keep for the keys of objects.
+    ``index_version`` says what the index of all fields is on (``class_rows.INDEXED``).
     """
 
     # The service makes those of models; each of the others has a partition.
@@ -34,6 +35,7 @@ class ObjectClass(models.Model):
     name = models.CharField(max_length=128, unique=True)
     definition = models.JSONField(default=dict)
     version = models.BigIntegerField()
+    index_version = models.SmallIntegerField(db_default=0)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
 

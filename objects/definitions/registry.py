@@ -290,7 +290,7 @@ def _remember(row: ClassRow) -> ClassTable:
     if cached is not None and (cached.class_id, cached.version) == (row.id, row.version):
         return cached
     schema = from_definition(class_name, msgspec.json.decode(row.definition))
-    table = _table(row.id, row.version, schema, _learned(row.learned, schema))
+    table = _table(row.id, row.version, schema, row.index_version, _learned(row.learned, schema))
     _tables[class_name] = table
     return table
 
@@ -313,12 +313,25 @@ def _of_schema(learned: Iterable[IndexFields], schema: ClassSchema) -> tuple[Ind
 
 
 def _table(
-    class_id: int, version: int, schema: ClassSchema, learned: tuple[IndexFields, ...] = ()
+    class_id: int,
+    version: int,
+    schema: ClassSchema,
+    index_version: int,
+    learned: tuple[IndexFields, ...] = (),
 ) -> ClassTable:
+    indexed = class_rows.INDEXED[index_version]
     backing = _model_classes.get(schema.class_name)
     if backing is None:
         relation = _quoted(f"{GENERIC_TABLE}_{class_id}")
-        return ClassTable(schema.class_name, class_id, version, relation, schema, learned=learned)
+        return ClassTable(
+            schema.class_name,
+            class_id,
+            version,
+            relation,
+            schema,
+            learned=learned,
+            indexed=indexed,
+        )
     stored_in = backing.model._meta.db_table
     return ClassTable(
         schema.class_name,
@@ -330,6 +343,7 @@ def _table(
         is_partition=False,
         hidden=backing.hidden,
         stored_in=_quoted(stored_in),
+        indexed=indexed,
     )
 
 
@@ -356,8 +370,12 @@ def create(schema: ClassSchema) -> ClassTable:
     try:
         with transaction.atomic():
             _hold_name(schema.class_name)
-            row = class_rows.insert(schema.class_name, _encode(schema))
-            table = _table(row.id, row.version, schema)
+            backing = _model_classes.get(schema.class_name)
+            index_version = class_rows.INDEX_VERSION
+            if backing is not None:
+                index_version = class_rows.index_version_of(backing.model._meta.db_table)
+            row = class_rows.insert(schema.class_name, _encode(schema), index_version)
+            table = _table(row.id, row.version, schema, index_version)
             if table.is_partition:
                 class_rows.create_partition(table.relation, table.class_id)
     except UniqueViolation:
@@ -374,7 +392,13 @@ def create(schema: ClassSchema) -> ClassTable:
 def save(table: ClassTable, schema: ClassSchema) -> ClassTable:
     """Store a new definition, and with it a new version, of a locked class."""
     version = class_rows.update(table.class_id, _encode(schema))
-    saved = _table(table.class_id, version, schema, _of_schema(table.learned, schema))
+    saved = _table(
+        table.class_id,
+        version,
+        schema,
+        class_rows.INDEXED.index(table.indexed),
+        _of_schema(table.learned, schema),
+    )
     _tables[table.class_name] = saved
     return saved
 
@@ -397,6 +421,12 @@ def renew_locked(table: ClassTable) -> int:
     version = class_rows.renew(table.class_id)
     forget(table.class_name)
     return version
+
+
+def use_index_of_all(table: ClassTable) -> None:
+    """Let every process use the current version of the index of all fields of a locked class."""
+    class_rows.set_index_version(table.class_id, class_rows.INDEX_VERSION)
+    forget(table.class_name)
 
 
 def _hold_name(class_name: Subject) -> None:

@@ -1,4 +1,4 @@
-"""What the schedule does for learned indexes: drop, try, build (docs/indexes.md)."""
+"""What the schedule does for indexes: replace, drop, try, build (docs/indexes.md)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from objects.core.indexes.decisions import MIN_CALLS, MIN_SECONDS, verdict
 from objects.database import catalog, maintenance
 from objects.definitions import class_locks, leftovers, registry
 from objects.definitions.leftovers import table_of
-from objects.learned import builds, drops, evidence, locks
+from objects.learned import builds, drops, evidence, locks, replacements
 from objects.learned.evidence import Learned
 from objects.sql.tables import ClassTable
 
@@ -23,7 +23,7 @@ log = get_logger("learned_indexes")
 
 
 def run() -> bool:
-    """Bring the learned indexes up to date, and build at most one; return whether one was built.
+    """Bring the indexes up to date, and build at most one learned; return whether one was built.
 
     Does nothing in maintenance mode, and while another process does it. It may end at any moment:
     what it leaves, the next run puts in order.
@@ -31,6 +31,7 @@ def run() -> bool:
     with locks.only_run() as is_ours:
         if not is_ours or maintenance.state() is not None:
             return False
+        replacements.run()
         tidy()
         drop_useless()
         return service_settings.AUTO_INDEX == "on" and build_next()

@@ -16,7 +16,7 @@ from objects.service import direct_writes
 from objects.service.direct_writes import Updated
 from objects.service.stale_definitions import with_current_classes
 from objects.service.writes import update
-from objects.storage import writes
+from objects.storage import updates
 
 
 def update_unchanged(
@@ -35,7 +35,7 @@ def update_unchanged(
     def is_unchanged() -> bool:
         table = direct_writes.table_for_writing(principal, class_name, object_id)
         condition = writable(principal, table, "update", object_id)
-        record = writes.lock(table, object_id, condition, Scope(principal))
+        record = updates.lock(table, object_id, condition, Scope(principal))
         if record is None:
             raise ObjectNotFound
         return record.updated_at == updated_at

@@ -45,7 +45,7 @@ from objects.service.class_growth import (
 )
 from objects.service.stale_definitions import with_current_classes
 from objects.sql.tables import ClassTable
-from objects.storage import writes
+from objects.storage import updates, writes
 
 _NO_FIELDS: frozenset[FieldName] = frozenset()
 _ALL = Everything()
@@ -189,7 +189,14 @@ def _insert(
 ) -> Created:
     new = _new_object(principal, table, write, object_id)
     created_at = writes.create(
-        table, object_id, new.fields, new.acl, write.relations, times=write.times, is_last=is_last
+        table,
+        object_id,
+        new.fields,
+        new.acl,
+        write.relations,
+        times=write.times,
+        is_limited=not principal.is_master,
+        is_last=is_last,
     )
     return Created(object_id, created_at, new.shown)
 
@@ -208,7 +215,11 @@ def create_together(
         if new_fields or fitted.relations or _adopts(principal, table, fitted, _NO_FIELDS):
             raise NotTogether
         new.append(_new_object(principal, table, fitted, new_object_id()))
-    created_at = writes.create_many(table, [(obj.object_id, obj.fields, obj.acl) for obj in new])
+    created_at = writes.create_many(
+        table,
+        [(obj.object_id, obj.fields, obj.acl) for obj in new],
+        is_limited=not principal.is_master,
+    )
     return [Created(obj.object_id, created_at, obj.shown) for obj in new]
 
 
@@ -261,7 +272,7 @@ def _change(
 ) -> Updated:
     check_not_emptied(table.schema, write.emptied)
     visibility = Visibility(principal, table)
-    written = writes.update(table, object_id, write, condition, Scope(principal), visibility)
+    written = updates.update(table, object_id, write, condition, Scope(principal), visibility)
     if written is None:
         raise ObjectNotFound
     return Updated(written.timestamp, visibility.without_protected(written.results))

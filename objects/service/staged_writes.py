@@ -48,7 +48,7 @@ from objects.rules import Change, NoRules, Rules, rules_of
 from objects.service import direct_writes
 from objects.service.direct_writes import Created, Updated
 from objects.sql.tables import ClassTable
-from objects.storage import reads, writes
+from objects.storage import reads, updates, writes
 from objects.storage.conflicts import refusals
 from objects.triggers import Event, Occasion
 
@@ -371,7 +371,7 @@ def _locked(
     """Lock and return the object, or raise ``ObjectNotFound`` if the caller has no access."""
     table = direct_writes.table_for_writing(principal, class_name, object_id)
     condition = writable(principal, table, action, object_id)
-    record = writes.lock(table, object_id, condition, Scope(principal))
+    record = updates.lock(table, object_id, condition, Scope(principal))
     if record is None:
         if class_name == USER and not principal.is_master:
             raise refused_account(principal, action, object_id)

@@ -5,8 +5,8 @@ PostgreSQL.
 is ever in the text: values, keys and patterns are parameters. The text depends on the shape of a
 query only, so a prepared statement serves every query of that shape.
 
-How indexes are met: equality by containment (``data @> …`` or a jsonpath, both for a GIN index
-``jsonb_path_ops`` on ``data``); ranges, prefixes and orders by ``field_expression``, and so
+How indexes are met: equality by containment or a jsonpath, both for the index of all fields
+(``index_of_all``); ranges, prefixes and orders by ``field_expression``, and so
 equality on the leading fields of a declared index. Promoted columns are compared as they are.
 """
 

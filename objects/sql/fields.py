@@ -129,6 +129,8 @@ class Reading:
     is_indexed: bool
     short: str | None = None
     """The beginning of a String, as learned indexes hold it; None if none does."""
+    indexed: str | None = None
+    """What the index of all fields is on, if that isn't ``base`` itself (``index_of_all``)."""
     sorts_by_short: bool = False
     """Whether ranges and orders are those of ``short``: no declared index begins with it."""
 
@@ -205,6 +207,7 @@ def _read(table: ClassTable, path: Path, alias: str) -> Reading:
         target_class=target_class,
         is_indexed=is_indexed,
         short=short,
+        indexed=f"{table.indexed}({data})" if table.indexed else None,
         sorts_by_short=short is not None and not is_indexed,
     )
 

@@ -77,6 +77,8 @@ class ClassTable:
     """The quoted name of the table itself, where ``relation`` is a view of it."""
     learned: tuple[IndexFields, ...] = ()
     """The learned indexes that are valid (``objects.learned``)."""
+    indexed: str = ""
+    """The function of ``data`` that the index of all fields is on; empty for ``data`` itself."""
     readings: dict[tuple[str, str], Any] = field(default_factory=dict, compare=False, repr=False)
     """How ``fields`` reads fields that queries have named, by field and alias."""
     attached: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)

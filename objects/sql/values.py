@@ -12,7 +12,7 @@ from typing import Final
 from backend.kernel.json_types import Json
 from objects.core.query.tree import Comparison, Path, Steps
 from objects.core.values import kind, pointer
-from objects.sql import jsonpath
+from objects.sql import index_of_all, jsonpath
 from objects.sql.fields import SHORT, Reading, read
 from objects.sql.fragments import FALSE, Sql, both, either, json_text, negation
 from objects.sql.tables import ClassTable
@@ -60,9 +60,8 @@ def single_value(reading: Reading, values: list[Json]) -> Sql:
     if is_typed and (reading.is_indexed or len(values) > _LONG_LIST):
         return _typed_equality(reading, values)
     if len(values) == 1 and reading.column is None:
-        contained = json_text({reading.steps[0]: values[0]})
-        return Sql(f"({reading.base} @> %s::jsonb)", (contained,))
-    return has_element(reading, jsonpath.equals_any(values))
+        return index_of_all.contains(reading, json_text({reading.steps[0]: values[0]}))
+    return equals_element(reading, values)
 
 
 def _typed_equality(reading: Reading, values: list[Json]) -> Sql:
@@ -159,6 +158,14 @@ def has_element(reading: Reading, condition: str) -> Sql:
     return "(" + value + Sql(" @? %s::jsonpath)", (jsonpath.filtered(steps, condition),))
 
 
+def equals_element(reading: Reading, values: Sequence[Json]) -> Sql:
+    """Some element equals one of some simple values; at least one."""
+    condition = jsonpath.equals_any(values)
+    if reading.column is not None or reading.is_exact:
+        return has_element(reading, condition)
+    return index_of_all.has_match(reading, jsonpath.filtered(reading.steps, condition))
+
+
 def is_missing_or_null(reading: Reading) -> Sql:
     value, steps = start(reading)
     is_present = "(" + value + Sql(" @? %s::jsonpath)", (jsonpath.path(steps),))
@@ -194,10 +201,9 @@ def any_element(reading: Reading, values: list[Json]) -> Sql:
     parts = []
     if simple:
         if len(simple) == 1 and reading.is_whole and reading.kind == "Array" and not reading.column:
-            contained = json_text({reading.steps[0]: simple})
-            parts.append(Sql(f"({reading.base} @> %s::jsonb)", (contained,)))
+            parts.append(index_of_all.contains(reading, json_text({reading.steps[0]: simple})))
         else:
-            parts.append(has_element(reading, jsonpath.equals_any(simple)))
+            parts.append(equals_element(reading, simple))
     if compound:
         if reading.is_whole and reading.kind in ("Object", "Polygon"):
             parts.append(_whole_equality(reading, compound))
@@ -214,7 +220,7 @@ def _whole_equality(reading: Reading, values: list[Json]) -> Sql:
     if reading.column is not None or len(values) > 1:
         return same
     contained = json_text({reading.steps[0]: values[0]})
-    return both([Sql(f"({reading.base} @> %s::jsonb)", (contained,)), same])
+    return both([index_of_all.contains(reading, contained), same])
 
 
 def is_subset(candidate: str, values: Sequence[Json]) -> Sql:

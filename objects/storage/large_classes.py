@@ -23,6 +23,7 @@ from objects.core.query.text import DEFAULT_LANGUAGE
 from objects.core.query.tree import AllOf, ContainsAll, Equals, In, OrderKey, Query, Text
 from objects.definitions.indexes import is_ordered_by_index
 from objects.learned import evidence
+from objects.sql import index_of_all
 from objects.sql.compiler import compile_query
 from objects.sql.fragments import Sql, both
 from objects.sql.tables import ClassTable
@@ -40,8 +41,6 @@ _LAST: Final = 1000
 """Pages that end behind this are left to PostgreSQL."""
 _MOST_PARAMS: Final = 1000
 """Parameters of a condition: they are sent twice."""
-_IN_INDEX_OF_ALL: Final = frozenset({"(t.data @> %s::jsonb)", "(t.data @? %s::jsonpath)"})
-"""The conditions that the index of all fields serves, in SQL."""
 _MAY_BE_SERVED: Final = (Equals, In, ContainsAll, Text)
 _SIZE_TTL: Final = 60.0  # seconds
 _MOST_SIZES: Final = 10_000
@@ -80,7 +79,11 @@ def read_first(
         return None
     served = [compile_query(part, table) for part in words]
     conditions = [compile_query(part, table) for part in values]
-    served += [condition for condition in conditions if condition.text in _IN_INDEX_OF_ALL]
+    served += [
+        condition
+        for condition in conditions
+        if index_of_all.is_served(condition, "t.data", table.indexed)
+    ]
     if not served:
         return None
     least = WORD_MATCHES if words else VALUE_MATCHES

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 
 from realtime.core.subscription_index import SubscriptionIndex
 from realtime.livequery.groups import Group, Subscription, group_key
+from realtime.livequery.notifications import DecodedChange
 
 
 class LiveClass:
@@ -40,6 +41,13 @@ class LiveClass:
         self._of_version[version] -= 1
         if not self._of_version[version]:
             del self._of_version[version]
+
+    def candidates(self, decoded: DecodedChange) -> Iterable[Group]:
+        """Return the groups that a change may concern."""
+        if decoded.change.left_out:
+            # By fields that an image lacks, the index would exclude groups that it may match.
+            return list(self.groups.values())
+        return self.index.candidates(*decoded.images)
 
     def subscriptions(self) -> list[Subscription]:
         """Return all subscriptions."""

@@ -27,16 +27,21 @@ from realtime.livequery.event_triggers import EventTriggers, PendingEvent
 from realtime.livequery.feed import RETRY, Feed
 from realtime.livequery.groups import Client, Group, Subscription, is_too_large
 from realtime.livequery.identities import SESSIONS, Identities, Identity, SessionChanges
-from realtime.livequery.notifications import DecodedChange, Notification, match, notifications
+from realtime.livequery.notifications import (
+    DecodedChange,
+    Notification,
+    match,
+    notifications,
+    readers,
+)
 from realtime.livequery.renewal import RenewalResult, renew_all
 from realtime.livequery.trigger_calls import Counts, has_event_triggers
 from realtime.process.process import Process
 from realtime.process.shares import Shares
+from realtime.process.time_slice import TimeSlice
 from realtime.sockets.connections import TRY_AGAIN
 from realtime.sockets.threads import FairThreads, Requester, Threads
 
-_SLICE: Final = 0.01
-"""Seconds for which changes are sent before other tasks of the event loop run."""
 _TOO_COSTLY: Final = "The query has too many constraints for an object with such long lists."
 _TIME_EXHAUSTED: Final = (
     "Queries of this address take too long to match: use fewer or simpler ones."
@@ -47,22 +52,6 @@ _MEMORY: Final = 2048 * _MEBIBYTE  # where MEMORY_LIMIT is 0
 
 log = get_logger("livequery")
 T = TypeVar("T")
-
-
-class TimeSlice:
-    """The time for which a task may hold the event loop before it yields."""
-
-    def __init__(self) -> None:
-        self._began = monotonic()
-
-    @property
-    def is_over(self) -> bool:
-        return monotonic() - self._began > _SLICE
-
-    async def renew(self) -> None:
-        """Yield to other tasks, then start another time slice."""
-        await asyncio.sleep(0)
-        self._began = monotonic()
 
 
 class LiveQueries:
@@ -288,8 +277,12 @@ class LiveQueries:
         decoded = DecodedChange(change)
         self._changes += 1
         self._lag = time() - change.at
-        for group in live_class.index.candidates(*decoded.images):
+        for group in live_class.candidates(decoded):
             try:
+                if group.lacks(change.left_out):
+                    for subscription in readers(decoded, group):
+                        subscription.send_too_large(f"A change of {change.object_id}")
+                    continue
                 effort = decoded.effort(group)
                 if effort > MOST:
                     self._end_group(group, Timeout(_TOO_COSTLY))

@@ -7,7 +7,7 @@ access lists can name, so an object with an access list is compared only for tho
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Collection, Hashable, Iterator
 from dataclasses import replace
 
 from backend.kernel.errors import ObjectTooLarge
@@ -16,7 +16,7 @@ from backend.kernel.principal import EVERYBODY, Principal
 from backend.settings.conf import service_settings
 from objects.core.names import ClassName
 from objects.core.query.predicate import predicate
-from objects.core.query.tree import Path, all_of
+from objects.core.query.tree import Path, all_of, fields_read
 from realtime.core import messages
 from realtime.core.effort import comparisons
 from realtime.core.outcome import fields_sent
@@ -157,7 +157,9 @@ class Group:
         "fields",
         "key",
         "matches",
+        "needs",
         "query",
+        "rights_need",
         "watch",
     )
 
@@ -172,6 +174,8 @@ class Group:
             None if query.keys is None else fields_sent(path[0] for path in query.keys)
         )
         self.watch: tuple[Path, ...] | None = query.watch
+        self.rights_need = fields_read(authorized.access.condition)
+        self.needs = fields_read(self.query) | {path[0] for path in self.watch or ()}
         self.cohorts: dict[Readers, Cohort] = {}
         self._by_reader: dict[str, dict[Cohort, None]] = {}
 
@@ -213,6 +217,15 @@ class Group:
         if always is not None:
             cohorts[always] = None
         return list(cohorts)
+
+    def lacks(self, left_out: Collection[str]) -> bool:
+        """Whether an event can't be made of an object without these fields."""
+        return bool(left_out) and (
+            self.fields is None
+            or "*" in self.needs
+            or not self.needs.isdisjoint(left_out)
+            or not self.fields.isdisjoint(left_out)
+        )
 
     def networks(self) -> frozenset[str]:
         """Return the networks of the clients; empty if one has the master key or an unknown

@@ -18,7 +18,7 @@ from objects.storage.records import Record
 from realtime.core.effort import QUICK, extent
 from realtime.core.messages import event_body, identity_only
 from realtime.core.outcome import Op, outcome, touches
-from realtime.livequery.groups import Cohort, Group, Readers
+from realtime.livequery.groups import Cohort, Group, Readers, Subscription
 
 Which = Literal["before", "after"]
 
@@ -188,6 +188,20 @@ def notifications(decoded: DecodedChange, group: Group, matched: Matched) -> lis
         if kind is not None:
             kind.cohorts.append(cohort)
     return [kind for kind in kinds.values() if kind is not None and kind.cohorts]
+
+
+def readers(decoded: DecodedChange, group: Group) -> list[Subscription]:
+    """Return the subscriptions of a group that may read an image, without matching it.
+
+    None where that depends on fields that aren't read (``Change.left_out``).
+    """
+    left_out = decoded.change.left_out
+    if "*" in group.rights_need or not group.rights_need.isdisjoint(left_out):
+        return []
+    if not any(map(group.access.allows, decoded.images)):
+        return []
+    cohorts = group.cohorts_for(*_lists(decoded))
+    return [subscription for cohort in cohorts for subscription in cohort.subscriptions]
 
 
 def _lists(decoded: DecodedChange) -> list[Readers]:

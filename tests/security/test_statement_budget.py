@@ -240,7 +240,7 @@ def test_a_statement_that_was_never_ended_is_forgotten(text, settings):
     settings.SERVICE = {**settings.SERVICE, "CLIENT_SLOW_REQUESTS": 1}
     session = Session()
     with as_current(Current(budget=Budget("192.0.2.5", spent=1.0))):
-        statements.begin(session)
+        statements.begin(session, is_read=True)
         with pytest.raises(RateLimited):
             find(CLIENT, {"n": 1})
         session.limited = None

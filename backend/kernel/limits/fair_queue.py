@@ -30,6 +30,10 @@ class Turns(Generic[T]):
         waiting = self._queues.get(address)
         return 0 if waiting is None else len(waiting)
 
+    def first(self, address: str) -> T:
+        """Return the oldest entry of an address that has one."""
+        return self._queues[address][0]
+
     def put(self, address: str, entry: T) -> None:
         """Queue an entry behind those of its address."""
         waiting = self._queues.get(address)

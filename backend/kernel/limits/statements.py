@@ -9,8 +9,10 @@ way, every ``_TICK`` seconds while there are any, and cancels those whose time i
 
 Statements of an HTTP request are counted for the request as well
 (``backend.kernel.request_context.Budget``): all
-of them together may take ``REQUEST_FACTOR`` times the limit, and slow ones of one address only hold
-a share of the threads (``backend.kernel.limits.slow_statements``).
+of them together may take ``REQUEST_FACTOR`` times the limit, and slow searches of one address only
+hold a share of the threads (``backend.kernel.limits.slow_statements``). Writes don't count there:
+a client that stores much in short statements isn't one that searches slowly. When the client has
+gone, its statement is cancelled, and the request starts no other.
 """
 
 from __future__ import annotations
@@ -108,6 +110,11 @@ def too_long() -> Timeout:
     return Timeout("The request took too long and was stopped.")
 
 
+def client_gone() -> Timeout:
+    """Return the error of a statement whose client has gone."""
+    return Timeout("The client has closed the connection, so the request was stopped.")
+
+
 _answer_clock = AnswerClock()
 note_answer = _answer_clock.note_answer
 """Call it when PostgreSQL has answered any statement."""
@@ -163,6 +170,8 @@ class _Watch:
                 # Again at every tick, since the cancellation may reach PostgreSQL before the
                 # statement.
                 statement.cancel(too_long())
+            elif statement.budget is not None and statement.budget.client.is_closed:
+                statement.cancel(client_gone())
         excess = set(map(id, slow_statements().excess()))
         for statement in statements:
             if id(statement.entry) in excess:
@@ -182,15 +191,18 @@ def _forget() -> None:
 os.register_at_fork(after_in_child=_forget)
 
 
-def begin(session: Session) -> None:
+def begin(session: Session, *, is_read: bool) -> None:
     """Register a statement that is about to run on a connection; always call ``end`` afterwards.
 
-    Raises ``Timeout`` if the request has used up its time, and ``TooManySlowRequests``.
+    Raises ``Timeout`` if the request has used up its time or its client has gone, and
+    ``TooManySlowRequests``.
     """
     seconds = service_settings.CLIENT_STATEMENT_TIMEOUT / 1000
     budget = current().budget
     if not seconds and budget is None:
         return
+    if budget is not None and budget.client.is_closed:
+        raise client_gone()
     now = monotonic()
     deadline = now + seconds if seconds else float("inf")
     if budget is not None and seconds:
@@ -198,7 +210,7 @@ def begin(session: Session) -> None:
         if deadline <= now:
             raise too_long()
     statement = session.limited = Limited(session, now, deadline, budget)
-    if budget is not None:
+    if budget is not None and is_read:
         statement.entry = slow_statements().enter(budget.address, budget.spent)
     _watch.add(statement)
 

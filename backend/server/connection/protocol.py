@@ -58,6 +58,7 @@ class Connection(asyncio.Protocol):
         self._sender: Sender | None = None  # while a long response is sent
         self._linger: Linger | None = None  # while the connection lingers
         self._since = 0.0  # start of the current request, or end of the last response
+        self._ended_at: float | None = None  # when the client closed its sending side
         self._is_proxied = False
         self.network = ""
 
@@ -103,7 +104,8 @@ class Connection(asyncio.Protocol):
             if self._linger.is_over(now):
                 self.drop()
         elif state.is_answering or self._pipeline.is_due:
-            return
+            if self._ended_at is not None and now - self._ended_at > limits.half_closed:
+                self.drop()
         elif state.is_in_body:
             pace = Pace(self._since)
             if pace.is_below(now, self._parser.received, limits.grace, limits.min_rate):
@@ -139,7 +141,7 @@ class Connection(asyncio.Protocol):
         self._parser.close()
         self._pipeline.clear()
         if self._current is not None:
-            self._current.is_abandoned = True
+            self._current.connection.is_closed = True
             self._current = None
         if self._sender is not None:
             self._sender.abandon()
@@ -165,6 +167,7 @@ class Connection(asyncio.Protocol):
         is_due = not state.is_over and (state.is_answering or self._pipeline.is_due)
         if state.reading is not HANDSHAKE and state.reading is not ENDED:
             state.read(ENDED)
+            self._ended_at = monotonic()
         if not is_due:
             self._end()
         return is_due

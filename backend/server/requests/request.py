@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from backend.kernel.errors import InternalError, ServiceError
+from backend.kernel.request_context import CLIENT_CONNECTION, ClientConnection
 from backend.logs.setup import get_logger
 from backend.server.refusals import Overloaded
 from backend.server.requests.bodies import Body
@@ -52,8 +53,8 @@ class Request:
         "_application",
         "address",
         "body",
+        "connection",
         "environ",
-        "is_abandoned",
         "keep_alive",
         "method",
         "owner",
@@ -77,7 +78,12 @@ class Request:
         self.version: str = environ["SERVER_PROTOCOL"].removeprefix("HTTP/")
         self.keep_alive = keep_alive
         self.body: Body | None = None
-        self.is_abandoned = False
+        self.connection = ClientConnection()
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether the client has disconnected."""
+        return self.connection.is_closed
 
     def run(self) -> Response:
         """Return the application's response, or an internal error if it raises.
@@ -93,6 +99,7 @@ class Request:
             started[:] = status, headers
 
         try:
+            environ[CLIENT_CONNECTION] = self.connection
             environ["wsgi.input"] = io.BytesIO() if self.body is None else self.body.reader()
             result = self._application(environ, start_response)
             response = _response(started, result, has_body=self.method != "HEAD")

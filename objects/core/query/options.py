@@ -7,10 +7,10 @@ nothing is guessed and nothing ignored.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -63,6 +63,9 @@ INTERNAL_FIELDS: Final = frozenset(
 """Parse Server's fields of users that the master key may query. No object has them here."""
 _NO_ADVICE: Final[Mapping[str, Any]] = MappingProxyType({})
 _MAX_SKIP: Final = 2**31 - 1
+_MOST_NAMES: Final = 2_000
+"""Names of one parameter: as many as a class can have fields."""
+_SCORE: Final = "$score"
 _PLAIN_GET: Final = FindOptions(where=Everything(), limit=1)
 _FLAGS: Final = {"1": True, "true": True, "0": False, "false": False, "": False}
 
@@ -90,7 +93,7 @@ def parse_find_options(
     for name in params:
         if name not in _FIND:
             raise InvalidQuery(f"Invalid parameter for query: {shown(name)}")
-    include, include_all = _include(params, limits)
+    sent = _sent(params, limits)
     redirect_key = params.get("redirectClassNameForKey")
     if redirect_key is not None:
         redirect_key = check_key_path(_text("redirectClassNameForKey", redirect_key))[0]
@@ -103,14 +106,14 @@ def parse_find_options(
         limit=min(_whole("limit", params.get("limit"), limits.default_limit), limits.max_limit),
         skip=_whole("skip", params.get("skip"), 0),
         order=_order(params.get("order")),
-        keys=_keys("keys", params.get("keys")),
-        exclude_keys=_keys("excludeKeys", params.get("excludeKeys")) or frozenset(),
-        include=include,
-        include_all=include_all,
+        keys=sent.keys,
+        exclude_keys=sent.exclude_keys,
+        include=sent.include,
+        include_all=sent.include_all,
         count=_flag("count", params.get("count")),
         redirect_key=redirect_key,
         explain=is_explained(params),
-        score="$score" in _words("keys", params.get("keys")),
+        score=sent.score,
         raw_where=where,
         advice=_advice(params),
     )
@@ -130,14 +133,14 @@ def parse_get_options(params: Mapping[str, Any], limits: FindLimits) -> FindOpti
     for name in params:
         if name not in _GET:
             raise InvalidQuery(f"Improper encode of parameter: {shown(name)}")
-    include, include_all = _include(params, limits)
+    sent = _sent(params, limits)
     return FindOptions(
         where=Everything(),
         limit=1,
-        keys=_keys("keys", params.get("keys")),
-        exclude_keys=_keys("excludeKeys", params.get("excludeKeys")) or frozenset(),
-        include=include,
-        include_all=include_all,
+        keys=sent.keys,
+        exclude_keys=sent.exclude_keys,
+        include=sent.include,
+        include_all=sent.include_all,
         advice=_advice(params),
     )
 
@@ -189,36 +192,48 @@ def _order(value: Any) -> tuple[OrderKey, ...]:
     return parse_order(",".join(words)) if words else ()
 
 
-def _keys(name: str, value: Any) -> frozenset[Path] | None:
-    if value is None:
-        return None
-    words = [word for word in _words(name, value) if word != "$score"]
-    return frozenset(check_key_path(word) for word in words)
+class _Sent(NamedTuple):
+    """What is sent of each object, as ``FindOptions`` has it."""
+
+    keys: frozenset[Path] | None
+    exclude_keys: frozenset[Path]
+    include: tuple[Path, ...]
+    include_all: bool
+    score: bool
 
 
-def _include(params: Mapping[str, Any], limits: FindLimits) -> tuple[tuple[Path, ...], bool]:
-    words = _words("include", params.get("include"))
-    include_all = _flag("includeAll", params.get("includeAll")) or "*" in words
-    requested = [check_key_path(word) for word in words if word != "*"]
+def _sent(params: Mapping[str, Any], limits: FindLimits) -> _Sent:
+    words = None if params.get("keys") is None else _words("keys", params["keys"])
+    keys = None if words is None else _paths(word for word in words if word != _SCORE)
+    exclude_keys = _paths(_words("excludeKeys", params.get("excludeKeys")))
+    included = _words("include", params.get("include"), max(_MOST_NAMES, limits.include_count))
+    include_all = _flag("includeAll", params.get("includeAll")) or "*" in included
+    requested = {check_key_path(word) for word in included if word != "*"}
     # Of a dotted key the way to it has to be included as well.
-    requested += [
+    requested |= {
         (path[0], *path[1 : len(path) - 1])
-        for name in ("keys", "excludeKeys")
-        for path in _keys(name, params.get(name)) or ()
+        for path in (*(keys or ()), *exclude_keys)
         if len(path) > 1
-    ]
-    paths: dict[Path, None] = {
-        (path[0], *path[1:depth]): None for path in requested for depth in range(1, len(path) + 1)
     }
-    if len(paths) > limits.include_count:
+    include: set[Path] = {
+        (path[0], *path[1:depth]) for path in requested for depth in range(1, len(path) + 1)
+    }
+    if len(include) > limits.include_count:
         raise InvalidQuery(f"include: more than {limits.include_count} paths")
-    if any(len(path) > limits.include_depth for path in paths):
+    if any(len(path) > limits.include_depth for path in include):
         raise InvalidQuery(f"include: deeper than {limits.include_depth} levels")
-    return tuple(sorted(paths)), include_all
+    return _Sent(keys, exclude_keys, tuple(sorted(include)), include_all, _SCORE in (words or ()))
 
 
-def _words(name: str, value: Any) -> list[str]:
-    """A comma list; SDKs send some of them as arrays."""
+def _paths(words: Iterable[str]) -> frozenset[Path]:
+    return frozenset(map(check_key_path, words))
+
+
+def _words(name: str, value: Any, most: int = _MOST_NAMES) -> list[str]:
+    """Return the names of a comma list; SDKs send some of them as arrays.
+
+    Raises ``InvalidQuery`` if there are more than ``most``.
+    """
     if value is None:
         return []
     if isinstance(value, str) and value.startswith("["):
@@ -228,7 +243,11 @@ def _words(name: str, value: Any) -> list[str]:
             raise InvalidJSON(f"{name}: not valid JSON") from None
     if isinstance(value, list):
         value = ",".join(_text(name, word) for word in value)
-    return [word.strip() for word in _text(name, value).split(",") if word.strip()]
+    text = _text(name, value)
+    # Counted first: to read a hundred thousand names takes a second.
+    if text.count(",") >= most:
+        raise InvalidQuery(f"{name}: more than {most:,} names")
+    return [word.strip() for word in text.split(",") if word.strip()]
 
 
 def _text(name: str, value: Any) -> str:

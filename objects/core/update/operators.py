@@ -23,6 +23,8 @@ from objects.core.values import (
     normalise,
 )
 
+_EXACT: Final = 2**53
+"""Whole numbers below this are the same as floats."""
 _INTEGER_LIMIT: Final = 10**MAX_INTEGER_DIGITS
 _NUMBER: Final = FieldType("Number")
 _ARRAY: Final = FieldType("Array")
@@ -292,9 +294,20 @@ def _lacking(current: list[Json], values: tuple[Json, ...]) -> Iterator[Json]:
 
 
 def _identity(value: Json) -> Hashable:
-    # A file is known by its name: its url depends on the server that shows it.
-    if isinstance(value, dict) and value.get("__type") == "File":
-        return ("File", value["name"])
+    # Texts, usual numbers and pointers come first, since lists have up to a million of them. True
+    # is no int here, and keys of other values are tuples.
+    kind = type(value)
+    if kind is str or (kind is int and -_EXACT < value < _EXACT):  # type: ignore[operator]
+        return value  # type: ignore[return-value]  # cast() takes as long as all else
+    if kind is float and value.is_integer() and -_EXACT < value < _EXACT:  # type: ignore
+        return int(value)  # type: ignore[arg-type]
+    if isinstance(value, dict):
+        type_name = value.get("__type")
+        # A file is known by its name: its url depends on the server that shows it.
+        if type_name == "File":
+            return ("File", value["name"])
+        if type_name == "Pointer" and len(value) == 3:
+            return ("Pointer", value["className"], value["objectId"])
     return cast(Hashable, frozen(value))
 
 

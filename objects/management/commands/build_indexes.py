@@ -2,7 +2,8 @@
 
 A process that dies while it builds an index leaves it declared and not built, one that dies before
 it drops an index leaves that. Classes stay writable while indexes are built. With ``--check`` it
-only lists both, and ends with status 1 if there are any.
+only lists both, and ends with status 1 if there are any. Without it, it also replaces the indexes
+of all fields that an earlier version has made, which the service does in the background too.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from django.core.management.base import BaseCommand, CommandError
 from backend.kernel.errors import ServiceError
 from backend.kernel.principal import MASTER
 from objects.definitions import indexes, registry
+from objects.learned import replacements
 from objects.service import classes
 
 
@@ -49,7 +51,16 @@ class Command(BaseCommand):
             for name in names:
                 undeclared += word == "undeclared"
                 self.stdout.write(f"{word}: {name} of {table.class_name}")
+        if options["check"]:
+            former = len(replacements.outdated())
+        else:
+            former = replacements.run(seconds=float("inf"))
         problems = []
+        if former:
+            problems.append(
+                f"{former} {'class has' if former == 1 else 'classes have'} an index of all fields"
+                " that an earlier version made."
+            )
         if left:
             problems.append(
                 f"{left} declared {'index is' if left == 1 else 'indexes are'} missing."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from objects.core.query.operators.membership import ContainedBy, ContainsAll, In, NotIn
-from objects.sql import jsonpath
+from objects.sql import index_of_all, jsonpath
 from objects.sql.fields import SINGLE_KINDS
 from objects.sql.fragments import FALSE, Sql, both, json_text, negation
 from objects.sql.operators.compilation import Compilation, OperatorSql, sql_of
@@ -41,7 +41,7 @@ class ContainsAllSql(OperatorSql[ContainsAll]):
             and all(value is not None and jsonpath.is_simple(value) for value in node.values)
         ):
             contained = json_text({node.path[0]: list(node.values)})
-            return Sql(f"({reading.base} @> %s::jsonb)", (contained,))
+            return index_of_all.contains(reading, contained)
         return both(compilation.any_value(node.path, (value,)) for value in node.values)
 
 

@@ -29,7 +29,7 @@ from objects.database import locks
 from objects.definitions import registry
 from objects.rules import Change, Rules
 from objects.sql.tables import ClassTable
-from objects.storage import writes
+from objects.storage import updates, writes
 from objects.users import rows
 
 _CLASS = INSTALLATION
@@ -153,7 +153,7 @@ def _matches(change: Change) -> tuple[Wire | None, list[Wire]]:
     table = _table()
     same_id, same_token = None, []
     for object_id in rows.lock_installations(installation_id, token):
-        record = writes.lock(table, object_id, Everything(), Scope(change.principal))
+        record = updates.lock(table, object_id, Everything(), Scope(change.principal))
         assert record is not None, "it is locked already"
         installation = record.object()
         if installation_id is not None and installation.get("installationId") == installation_id:

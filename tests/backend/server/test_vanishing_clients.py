@@ -312,3 +312,21 @@ def test_large_responses_are_refused_rather_than_cut_off(server: Running) -> Non
         assert (refused.status, refused.headers["retry-after"]) == (503, "1")
         assert other.send(get()).response().status == 200
         assert len(reader.response().body) == 20_000_000
+
+
+def test_a_client_that_has_closed_its_side_gets_its_response_for_a_while(server: Running) -> None:
+    with server.connect() as patient, server.connect() as gone:
+        for wire in (patient, gone):
+            wire.send(get(b"/wait")).end()
+            assert server.app.started.acquire(timeout=PATIENCE)
+        server.wait_for(
+            lambda running: all(
+                peer.reading is Reading.ENDED for peer in running.connections.snapshot()
+            )
+        )
+        server.check(later=SMALL.half_closed - 2)
+        assert len(server.server.connections) == 2
+        server.check(later=SMALL.half_closed + 1)
+        assert patient.rest() == gone.rest() == b""
+        server.app.gate.set()
+    server.is_clean()

@@ -40,6 +40,12 @@ def test_of_an_included_path_the_way_to_it_is_included():
     assert options.keys == {("name",), ("boss", "age")}
 
 
+def test_as_many_fields_as_a_class_has_may_be_selected():
+    names = [f"f{number}" for number in range(2000)]
+    assert parsed(keys=",".join(names)).keys == {(name,) for name in names}
+    assert parsed(excludeKeys=names).exclude_keys == {(name,) for name in names}
+
+
 @pytest.mark.parametrize("params", [{"include": "*"}, {"includeAll": "true"}])
 def test_all_pointers_may_be_included(params):
     assert parsed(**params).include_all
@@ -71,6 +77,11 @@ def test_a_where_is_read_as_constraints():
         ({"include": ".".join("abcdefghijkl")}, 102, "include: deeper than 10 levels"),
         ({"include": ",".join(f"f{n}" for n in range(200))}, 102, "include: more than 100 paths"),
         ({"order": 5}, 102, "order: expected text"),
+        ({"order": "a," * 2000 + "b"}, 102, "order: more than 2,000 names"),
+        ({"include": "a," * 2000 + "b"}, 102, "include: more than 2,000 names"),
+        ({"keys": "a," * 2000 + "b"}, 102, "keys: more than 2,000 names"),
+        ({"keys": ["a"] * 2001}, 102, "keys: more than 2,000 names"),
+        ({"excludeKeys": "a," * 2000 + "b"}, 102, "excludeKeys: more than 2,000 names"),
     ],
 )
 def test_what_is_wrong_is_refused(params, code, message):

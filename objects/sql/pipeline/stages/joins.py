@@ -7,6 +7,7 @@ from typing import Final
 
 from objects.core.pipeline.paths import Path
 from objects.core.pipeline.stages.joins import Lookup, Unwind
+from objects.sql import index_of_all
 from objects.sql.fragments import Sql
 from objects.sql.pipeline.compilation import Compilation, StageSql, sql_of
 from objects.sql.pipeline.jsonb import once, text_parameter
@@ -136,11 +137,11 @@ def _joins(local: Sql, path: Path, foreign: Sql, table: ClassTable, alias: str) 
     )
     if len(path) > 1 or path[0] in table.columns or path[0] in ("createdAt", "updatedAt"):
         return same
-    return _may_contain(path[0], locals_, alias) + " AND " + same
+    return _may_contain(path[0], locals_, alias, table.indexed) + " AND " + same
 
 
-def _may_contain(name: str, locals_: Sql, alias: str) -> Sql:
-    """A condition that the index on ``data`` serves; all objects fulfil it for null."""
+def _may_contain(name: str, locals_: Sql, alias: str, indexed: str) -> Sql:
+    """A condition that the index of all fields serves; all objects fulfil it for null."""
     key = text_parameter(name)
     pointer = "jsonb_build_object('__type', 'Pointer', 'objectId', l.v)"
     contents = [
@@ -153,10 +154,7 @@ def _may_contain(name: str, locals_: Sql, alias: str) -> Sql:
     for index, content in enumerate(contents):
         row = "(CASE WHEN l.v = 'null'::jsonb THEN '{}'::jsonb ELSE jsonb_build_object(" + key
         rows = rows + (", " if index else "") + row + f", {content}) END)"
-    return (
-        f"{alias}.data @> ANY(ARRAY(SELECT p.v FROM "
-        + locals_
-        + " CROSS JOIN LATERAL (VALUES "
-        + rows
-        + ") AS p(v)))"
+    documents = (
+        "ARRAY(SELECT p.v FROM " + locals_ + " CROSS JOIN LATERAL (VALUES " + rows + ") AS p(v))"
     )
+    return index_of_all.may_contain(name, f"{alias}.data", indexed, documents)
