@@ -52,7 +52,9 @@ def presentable_error(error: ServiceError) -> ServiceError:
         return error
     try:
         error.code, error.status, error.message = right_code, right_status, text
-    except Exception:  # a class with properties or slots
+    except BaseException as refusal:  # a class with properties or slots
+        if is_from_outside(refusal):
+            raise
         return ScriptFailed(text, code=right_code, status=right_status)
     return error
 
@@ -66,5 +68,7 @@ def _number(value: Any, allowed: range, default: int) -> int:
 def _attribute(error: ServiceError, name: str) -> Any:
     try:
         return getattr(error, name)
-    except Exception:
+    except BaseException as failure:  # of a property
+        if is_from_outside(failure):
+            raise
         return None

@@ -1,5 +1,7 @@
-"""Values of log lines as plain JSON: secrets are hidden, and what code of the deployment logs is
-bounded, however long, deep or broken it is."""
+"""Values of log lines as plain JSON, bounded and without secrets.
+
+Code of the deployment may log values of any length, depth and type, also broken ones.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +23,21 @@ _LARGEST: Final = 2**64
 
 
 class _Room:
-    """How many values of a field are still written."""
+    """How many values and characters of a field are still written."""
 
-    __slots__ = ("left",)
+    __slots__ = ("characters", "left")
 
     def __init__(self) -> None:
         self.left = _MOST_VALUES
+        self.characters = 2 * LONGEST_TEXT
+
+    def text(self, text: str) -> str:
+        """Return a text without secrets, shortened, or a mark in its place if there is no room."""
+        text = mask_text(_cut(text))
+        if len(text) > self.characters:
+            return _LEFT_OUT
+        self.characters -= len(text)
+        return text
 
 
 def mask(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
@@ -52,14 +63,14 @@ def _masked_field(key: str, value: Any) -> Any:
 def _masked(value: Any, room: _Room, depth: int) -> Any:
     kind = type(value)
     if kind is str:
-        return mask_text(_cut(value))
+        return room.text(value)
     if value is None or kind is float or kind is bool:
         return value
     if kind is int:
         return value if -_LARGEST < value < _LARGEST else describe(value)
     is_mapping = isinstance(value, Mapping)
     if not is_mapping and not isinstance(value, list | tuple | set | frozenset):
-        return mask_text(_cut(describe(value)))
+        return room.text(describe(value))
     if depth >= _DEEPEST:
         return _LEFT_OUT
     return _masked_mapping(value, room, depth) if is_mapping else _masked_list(value, room, depth)
@@ -72,7 +83,7 @@ def _masked_mapping(value: Mapping[Any, Any], room: _Room, depth: int) -> dict[s
         if room.left < 0:
             masked[_LEFT_OUT] = _LEFT_OUT
             break
-        name = _cut(describe(key))
+        name = room.text(describe(key))
         masked[name] = MASK if is_sensitive(name) and item else _masked(item, room, depth + 1)
     return masked
 

@@ -16,6 +16,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from itertools import count
 from time import monotonic
 from typing import Any, Final, NamedTuple
 
@@ -28,6 +29,7 @@ from backend.server.refusals import Overloaded, TooManyAtOnce
 from backend.server.work import Job
 
 SLOW: Final = 0.1  # seconds
+_LOG_PAUSE: Final = 1.0  # seconds between lines that say that threads can't be started
 _MAX_THREADS: Final = 4  # times the basic number
 
 log = get_logger("server")
@@ -53,6 +55,8 @@ class Dispatcher:
         self._limits = limits
         self._end_thread = end_thread
         self._name = name
+        self._numbers = count(1)
+        self._start_failure_logged_at = 0.0
         self._is_working = is_working
         self._lock = threading.Lock()
         self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()
@@ -133,9 +137,14 @@ class Dispatcher:
             self._idle -= 1
             self._wake.put(None)
         elif self._threads < self.base or self._needs_thread(now):
-            try:
-                self._start_thread()
-            except RuntimeError as error:
+            self._try_to_start_thread(now)
+
+    def _try_to_start_thread(self, now: float) -> None:
+        try:
+            self._start_thread()
+        except RuntimeError as error:
+            if now - self._start_failure_logged_at >= _LOG_PAUSE:
+                self._start_failure_logged_at = now
                 log.error("no thread can be started", exc_info=error)
 
     def _slow_addresses(self, now: float) -> set[str]:
@@ -178,7 +187,7 @@ class Dispatcher:
     # -- threads -----------------------------------------------------------------------------
 
     def _start_thread(self) -> None:
-        name = f"{self._name}-{self._threads + 1}"
+        name = f"{self._name}-{next(self._numbers)}"
         threading.Thread(target=self._work, name=name, daemon=True).start()
         self._threads += 1
 
@@ -199,24 +208,22 @@ class Dispatcher:
                 del result
         except BaseException as error:
             # A job doesn't raise, but its thread may be interrupted anywhere.
+            name = threading.current_thread().name
             with suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(partial(self._replace_thread, job, error))
+                self._loop.call_soon_threadsafe(partial(self._replace_thread, name, job, error))
         finally:
             self._end_thread()
 
-    def _replace_thread(self, job: Job | None, error: BaseException) -> None:
+    def _replace_thread(self, name: str, job: Job | None, error: BaseException) -> None:
         """Start another thread in the place of one that has ended, and refuse its job."""
         with self._lock:
             self._threads -= 1
             if job is not None and job in self._running:
                 self._ended(job)
             if not self._is_over:
-                try:
-                    self._start_thread()
-                except RuntimeError as failure:
-                    log.error("no thread can be started", exc_info=failure)
+                self._try_to_start_thread(monotonic())
         liveness.count_ended_thread()
-        log.error("a thread has ended and is replaced", thread=self._name, exc_info=error)
+        log.error("a thread has ended and is replaced", thread=name, exc_info=error)
         if job is not None:
             _call(job.fail, InternalError("Internal server error."))
         self._flush()

@@ -17,6 +17,10 @@ class TryAgain(NodeFailure):
     that isn't JSON-RPC, an answer missing from a batch. Another provider may answer."""
 
 
+class NoAnswer(TryAgain):
+    """No response has arrived, or not in time. It says nothing of what was requested."""
+
+
 class EmptyPromise(TryAgain):
     """The node doesn't have a block that is below the newest one that it has just named. It may
     have dropped it since; or it names blocks that aren't there."""

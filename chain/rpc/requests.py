@@ -101,20 +101,30 @@ def choose_another(network_id: int) -> None:
 
 
 def ask_several(
-    network_id: int, step: Callable[[Node], _T], *, most: int = 2, seconds: float = 10.0
+    network_id: int,
+    step: Callable[[Node], _T],
+    *,
+    most: int = 2,
+    seconds: float = 10.0,
+    each: bool = False,
 ) -> list[_T]:
-    """The outcomes of ``step`` with up to ``most`` different providers, one after the other; those
-    that don't answer are left out. For what one provider's word isn't enough."""
+    """Return the outcomes of ``step`` with up to ``most`` different providers, one after the other.
+
+    Those that don't answer are left out. All together have so many seconds, or with ``each`` every
+    provider. For decisions that need more than one provider.
+    """
     deadline = monotonic() + seconds
     pool = pool_of(network_id)
     members = pool.members()
     tried: set[Member] = set()
     results: list[_T] = []
-    while len(results) < most and monotonic() < deadline:
+    while len(results) < most and (each or monotonic() < deadline):
         member = pool.choose(members, tried)
         if member is None:
             break
         tried.add(member)
+        if each:
+            deadline = monotonic() + seconds
         try:
             results.append(_run(pool, members, member, step, deadline))
         except (TryAgain, *_REFUSALS):

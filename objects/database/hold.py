@@ -2,8 +2,10 @@
 
 A restored instance has the schedules, webhooks, pushes and unmined transactions of the one that it
 is a copy of, which may still run. While the hold is on, jobs aren't started by schedules, and no
-webhook, push, email or transaction is sent. What is to go out waits: each sender reads the hold in
-the database right before it sends, so it takes effect in all processes at once.
+webhook, push, email or transaction is sent. Pushes and deliveries of webhooks wait; webhooks that
+an operation needs and transactions are refused (``Held``); emails are retried for about three
+hours. Each sender reads the hold in the database right before it sends, so it takes effect in all
+processes at once.
 
 A restore sets the hold in its own transaction (``restoring``).
 """
@@ -52,7 +54,9 @@ def release() -> bool:
         # Beat reads its schedule again.
         PeriodicTasks.update_changed()
     if was_on:
-        log.warning("the instance is resumed: schedules, webhooks, pushes and emails go out")
+        log.warning(
+            "instance resumed: schedules, webhooks, pushes, emails and transactions are sent"
+        )
     return was_on
 
 

@@ -197,16 +197,16 @@ def _wait_for(lock: AdvisoryLock, table: ClassTable) -> None:
     if locks.try_lock(lock):
         return
     end = time.monotonic() + _patience(_BUILD_PATIENCE)
-    is_waiting = _waiting_places().acquire(blocking=False)
+    if not _waiting_places().acquire(blocking=False):
+        raise ClassInUse("Too many requests wait for classes that are being changed. Try again.")
     try:
-        while is_waiting and time.monotonic() < end:
+        while time.monotonic() < end:
             catalog.cancel_learned_builds(lock)
             time.sleep(_POLL)
             if locks.try_lock(lock):
                 return
     finally:
-        if is_waiting:
-            _waiting_places().release()
+        _waiting_places().release()
     raise ClassInUse(f"Another index of the class {table.class_name} is being built. Try again.")
 
 

@@ -85,6 +85,7 @@ def replace(table: ClassTable) -> bool:
             return False
         name = class_rows.index_of_all(table.storage)
         if table.indexed != class_rows.INDEXED[-1]:
+            maintenance.check()
             _build(table, name)
             with maintenance.writing():
                 current = registry.lock(table.class_name)

@@ -22,6 +22,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 
 from backend.http.context import client_address
 from backend.kernel.principal import CLIENT
+from backend.kernel.texts.spelling import name_key
 from backend.limits import Request, decide, rules_for
 from objects.staff import second_factor
 
@@ -32,6 +33,7 @@ _PASSED: Final = "second_factor"
 _STEP: Final = "_staff_step_due"
 _FRESH: Final = 900  # seconds
 _LOG_IN: Final = "login"
+_LONGEST_NAME: Final = 150  # characters, as in Django's table
 _STEPS: Final = frozenset(("second_factor", "second_factor_set_up"))
 # The pages whose forms have a password or a code to compare.
 _GUESSES: Final = frozenset((_LOG_IN, "password_change", "second_factor"))
@@ -138,8 +140,9 @@ def _refusal(request: HttpRequest, page: str | None) -> HttpResponse | None:
     rules = rules_for("/login", "POST")
     if not rules:
         return None
-    # Staff and users of the same name are two accounts.
-    parameters = {"username": f"{name} (staff)"}
+    # Staff and users of the same name are two accounts. Rules shorten long names, so the mark has
+    # to be within what they read: any spaces around a name belong to the same account.
+    parameters = {"username": f"{name_key(name)[:_LONGEST_NAME]} (staff)"}
     address = client_address(request.META)
     (verdict,) = decide([Request(rules, "/login", address, CLIENT, parameters=(parameters,))])
     if verdict.refusal is None:

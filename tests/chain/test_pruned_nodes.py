@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from django.core.management import CommandError, call_command
 
 from chain import doctor
+from chain.core.failures import NoAnswer
 from chain.indexing import coverage
 from chain.indexing.history.backfill import advance, plan
+from chain.indexing.history.unavailable import first_held
 from chain.indexing.repair.examination import examine
 from chain.models import Backfill, Blockchain, ContractEvent
 from chain.networks import providers
@@ -232,3 +236,17 @@ def test_a_comparison_names_blocks_whose_events_the_node_has_pruned(
     assert unclear == [place[0] for place in on_chain(node) if place[0] < 100]
     prune(proxy, 100, "with null")
     call_command("chain_verify", str(network_id), "--from", "100", "--json")
+
+
+class LateNode:
+    """Breaks off when early blocks are requested."""
+
+    def headers(self, heights: list[int]) -> list[Any]:
+        if min(heights, default=100) < 100:
+            raise NoAnswer("no answer: the connection failed")
+        return [SimpleNamespace(transactions=[]) for _ in heights]
+
+
+def test_a_response_that_does_not_arrive_says_nothing_of_the_blocks() -> None:
+    with pytest.raises(NoAnswer):
+        first_held(cast(Any, LateNode()), first=0, last=2000)

@@ -77,6 +77,17 @@ def _refusal(**attributes: Any) -> ServiceError:
     return error
 
 
+class ClosedError(ServiceError):
+    """Whose message can be neither read nor replaced."""
+
+    def __init__(self) -> None:
+        Exception.__init__(self, "closed")
+
+    @property
+    def message(self) -> str:  # type: ignore[override]
+        raise SystemExit(3)
+
+
 ERRORS: Final[dict[str, Callable[[], BaseException]]] = {
     "half of a pair in a refusal": lambda: functions.ScriptFailed(HALF),
     "half of a pair": lambda: RuntimeError(HALF),
@@ -97,6 +108,7 @@ ERRORS: Final[dict[str, Callable[[], BaseException]]] = {
     "a message that is no text": lambda: _refusal(message=Broken()),
     "headers that are none": lambda: _refusal(headers={"X-A\n": HALF}),
     "no constructor": BareError,
+    "a property that raises": ClosedError,
 }
 
 

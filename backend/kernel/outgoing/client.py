@@ -1,4 +1,4 @@
-"""The HTTP client of the service: bounded in time and size, and never elsewhere than at its URL.
+"""An HTTP client with limits on time and size.
 
 Redirects aren't followed. TLS is verified for the host name in the URL. The time of a request is
 for all of it: name resolution, connection, request and response.
@@ -36,7 +36,8 @@ _UNPACKED: Final = 64 * 1024  # bytes at a time
 
 @dataclass(frozen=True)
 class Response:
-    """A response of any status. The names of ``headers`` are in lower case."""
+    """A response of any status. The names of ``headers`` are in lower case; the values of repeated
+    ones are joined by commas."""
 
     status: int
     body: bytes
@@ -48,9 +49,10 @@ class Stream:
 
     def __init__(self, head: h11.Response, connection: Connection, seconds: float) -> None:
         self.status = head.status_code
-        self.headers = {
-            name.decode("ascii"): value.decode("latin-1") for name, value in head.headers
-        }
+        self.headers: dict[str, str] = {}
+        for raw_name, raw_value in head.headers:
+            name, value = raw_name.decode("ascii"), raw_value.decode("latin-1")
+            self.headers[name] = f"{self.headers[name]}, {value}" if name in self.headers else value
         self._connection = connection
         self._seconds = seconds
 
@@ -212,12 +214,14 @@ class Client:
             connection, may_resend = None, False
 
     def _connected(self, origin: Origin, deadline: float) -> Connection:
-        deadline = min(deadline, monotonic() + self._connect_seconds)
-        if self._uses_proxies:
-            connection = connect_through_proxy(origin, deadline)
-            if connection is not None:
-                return connection
-        return connect(origin, self._resolve, deadline)
+        seconds = min(deadline - monotonic(), self._connect_seconds)
+        deadline = monotonic() + seconds
+        with unreachable_for(seconds):
+            if self._uses_proxies:
+                connection = connect_through_proxy(origin, deadline)
+                if connection is not None:
+                    return connection
+            return connect(origin, self._resolve, deadline)
 
     def _put_back(self, connection: Connection) -> None:
         if connection.can_be_reused:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import codecs
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -87,7 +87,7 @@ def json_encoder(**options: Any) -> Callable[[Any], bytes]:
         except _REFUSALS:
             pass
         try:
-            return encode(_encodable(value, "", 0))
+            return encode(_encodable(value, None, 0))
         except _REFUSALS as error:
             raise InvalidJSON(f"The value can't be sent as JSON: {type(error).__name__}.") from None
 
@@ -97,25 +97,25 @@ def json_encoder(**options: Any) -> Callable[[Any], bytes]:
 encode_json: Final = json_encoder()
 
 
-def _encodable(value: Any, place: str, depth: int) -> Any:
+_Place: TypeAlias = "tuple[_Place, Any] | None"
+"""The last step to a value and the place before it. Texts are made for errors alone."""
+
+
+def _encodable(value: Any, place: _Place, depth: int) -> Any:
     """Return the value with texts that can be encoded. Raises ``InvalidJSON``."""
     if depth > _DEEPEST:
-        raise InvalidJSON(f"{_short(place)}: nested more than {_DEEPEST} levels deep")
+        raise InvalidJSON(f"{_text(place)}: nested more than {_DEEPEST} levels deep.")
     if value is None or isinstance(value, bool | float | bytes | msgspec.Raw):
         return value
     if isinstance(value, str):
         return clean_text(str.__str__(value))
     if isinstance(value, dict):
         return {
-            _encodable(name, place, depth): _encodable(
-                item, f"{place}.{describe(name)}" if place else describe(name), depth + 1
-            )
+            _key(name, place, depth): _encodable(item, (place, name), depth + 1)
             for name, item in value.items()
         }
     if isinstance(value, list | tuple | set | frozenset):
-        return [
-            _encodable(item, f"{place}[{number}]", depth + 1) for number, item in enumerate(value)
-        ]
+        return [_encodable(item, (place, number), depth + 1) for number, item in enumerate(value)]
     try:
         if isinstance(value, int | Decimal):
             str(value)
@@ -125,9 +125,24 @@ def _encodable(value: Any, place: str, depth: int) -> Any:
         what = f"value of the type {type(value).__name__}"
         if isinstance(value, int):
             what = "number with so many digits"
-        raise InvalidJSON(f"{_short(place)}: a {what} can't be sent as JSON.") from error
+        raise InvalidJSON(f"{_text(place)}: a {what} can't be sent as JSON.") from error
     return _encodable(plain, place, depth + 1)
 
 
-def _short(place: str) -> str:
-    return clean_text(shortened(place, 200)) or "The value"
+def _key(name: Any, place: _Place, depth: int) -> Any:
+    key = _encodable(name, place, depth)
+    if isinstance(key, list | dict):
+        raise InvalidJSON(
+            f"{_text(place)}: a key of the type {type(name).__name__} can't be sent as JSON."
+        )
+    return key
+
+
+def _text(place: _Place) -> str:
+    """Return a place as errors show it: ``items[3].name``."""
+    steps: list[str] = []
+    while place is not None:
+        place, step = place
+        steps.append(f"[{step}]" if type(step) is int else f".{shortened(describe(step), 200)}")
+    text = "".join(reversed(steps)).removeprefix(".")
+    return clean_text(shortened(text, 200)) or "The value"

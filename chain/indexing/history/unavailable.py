@@ -20,7 +20,15 @@ from django.db.models.functions import Now
 
 from backend.logs.setup import get_logger
 from chain import rpc
-from chain.core.failures import EmptyPromise, Moved, NodeFailure, Refused, SlowDown, TryAgain
+from chain.core.failures import (
+    EmptyPromise,
+    Moved,
+    NoAnswer,
+    NodeFailure,
+    Refused,
+    SlowDown,
+    TryAgain,
+)
 from chain.core.node import Node
 from chain.indexing import verification
 from chain.indexing.coverage import note_read
@@ -32,7 +40,7 @@ from objects.database import maintenance
 _SCANNED: Final = 16 * verification.WIDTH
 """Blocks of which the first one with transactions is searched for."""
 _PAUSE: Final = timedelta(seconds=60)
-_SECONDS: Final = 60.0  # for searching, a request after the other
+_SECONDS: Final = 60.0  # of one provider, a request after the other
 _PROVIDERS: Final = 100
 
 log = get_logger("chain")
@@ -92,12 +100,16 @@ def look_again(group: Group, final: int) -> None:
 def _first_available(network_id: int, first: int, last: int) -> int | None:
     """The first of these final blocks that a provider has with its receipts, ``last + 1`` if none
     has any; None if no provider can be used."""
-    search = partial(_first_held, first=first, last=last)
-    starts = rpc.ask_several(network_id, search, most=_PROVIDERS, seconds=_SECONDS)
+    search = partial(first_held, first=first, last=last)
+    starts = rpc.ask_several(network_id, search, most=_PROVIDERS, seconds=_SECONDS, each=True)
     return min(starts, default=None)
 
 
-def _first_held(node: Node, *, first: int, last: int) -> int:
+def first_held(node: Node, *, first: int, last: int) -> int:
+    """Return the first of these blocks that a node has, ``last + 1`` if it has none.
+
+    Raises ``SlowDown`` and ``NoAnswer``.
+    """
     try:
         if not has_history(node, last, last):
             return last + 1
@@ -116,10 +128,13 @@ def _first_held(node: Node, *, first: int, last: int) -> int:
 
 
 def _holds(node: Node, first: int, last: int) -> bool:
-    """As ``has_history``. An error means that it hasn't: nodes word it in many ways."""
+    """As ``has_history``. An error means that it hasn't: nodes word it in many ways.
+
+    Raises ``SlowDown``, and ``NoAnswer``, which says nothing of the blocks.
+    """
     try:
         return has_history(node, first, last)
-    except SlowDown:
+    except (SlowDown, NoAnswer):
         raise
     except NodeFailure:
         return False

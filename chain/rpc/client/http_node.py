@@ -15,6 +15,7 @@ from chain.core.blocks.consistency import in_order
 from chain.core.failures import (
     REFUSALS_OF_LOGS,
     Moved,
+    NoAnswer,
     NodeFailure,
     RangeTooLarge,
     Refused,
@@ -310,7 +311,7 @@ class HttpNode:
             return None
         left = self._deadline - monotonic()
         if left <= 0:
-            raise TryAgain("no time left")
+            raise NoAnswer("no time left")
         return left
 
 

@@ -23,6 +23,7 @@ import msgspec
 from backend.kernel.outgoing import Client, Response, TimedOut, TooLarge, Unreachable, retry_after
 from chain.core.failures import (
     LogsRefused,
+    NoAnswer,
     NodeFailure,
     RangeTooLarge,
     Refused,
@@ -68,7 +69,7 @@ class _Reply(msgspec.Struct, frozen=True):
     error: _Error | str | None = None
 
 
-class _OutOfTime(TryAgain):
+class _OutOfTime(NoAnswer):
     """There was too little time to judge the provider by it."""
 
 
@@ -273,7 +274,7 @@ class Endpoint:
         except Unreachable as error:
             if isinstance(error, TimedOut) and patience < _SHORT:
                 raise _OutOfTime("no answer in the time that was left") from None
-            raise TryAgain(f"no answer: {error}") from None
+            raise NoAnswer(f"no answer: {error}") from None
         if response.status != 200:
             self._look_at(response, method, len(calls))
         return in_lower_case(response.body)

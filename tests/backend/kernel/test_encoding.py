@@ -79,8 +79,9 @@ def test_every_json_value_is_encoded(value: Any) -> None:
         ({"a": object()}, "a: a value of the type object"),
         ({"\ud83d": object()}, "\ufffd: "),
         (object(), "The value: "),
+        ({"items": [{(1, 2): "\ud83d"}]}, "items[0]: a key of the type tuple"),
     ],
-    ids=["integer", "generator", "object", "half of a pair", "outermost"],
+    ids=["integer", "generator", "object", "half of a pair", "outermost", "key"],
 )
 def test_a_value_that_json_cannot_hold_is_refused_with_its_place(value: Any, place: str) -> None:
     with pytest.raises(InvalidJSON) as caught:

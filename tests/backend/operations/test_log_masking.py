@@ -10,6 +10,7 @@ import structlog
 
 from backend.kernel.texts.redaction import MASK
 from backend.logs import lines, setup
+from backend.logs.masking import LONGEST_TEXT
 
 TOKEN = "r:0123456789abcdef0123456789abcdef"
 
@@ -130,3 +131,16 @@ def test_readable_lines_are_masked_too(capfd):
     output = capfd.readouterr().err
     assert "password" in output
     assert "hunter2" not in output
+
+
+def test_a_secret_that_is_the_name_of_a_value_is_hidden(capfd):
+    setup.get_logger("test").info("event", users={TOKEN: 1})
+    assert TOKEN not in capfd.readouterr().err
+
+
+def test_the_texts_of_a_field_have_a_limit_together(capfd):
+    texts = ["x" * 100_000] * 50
+    setup.get_logger("test").info("event", texts=texts, other="whole")
+    (line,) = written(capfd)
+    assert len(json.dumps(line["texts"])) < 3 * LONGEST_TEXT
+    assert line["other"] == "whole"

@@ -70,7 +70,10 @@ def test_a_session_that_was_stolen_guesses_no_faster(root, limit):
     assert guess(Client(), LOG_IN, 4) == (429, 0)
 
 
-@pytest.mark.parametrize("spelling", ["ROOT", "ｒｏｏｔ", " root "])  # noqa: RUF001
+@pytest.mark.parametrize(
+    "spelling",
+    ["ROOT", "ｒｏｏｔ", " root ", "root" + " " * 996, " " * 1000 + "root", "root" + " " * 2000],  # noqa: RUF001
+)
 def test_the_spelling_of_the_name_is_no_way_around(root, limit, spelling):
     limit({"path": "/login", "per": "account", "count": 1})
     guess(Client(), LOG_IN, 1)
