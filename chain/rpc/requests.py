@@ -161,7 +161,7 @@ def _note_refusals(refusals: dict[Member, NodeFailure]) -> None:
             "a provider refuses what others answer",
             network=member.network_id,
             provider=member.name,
-            said=str(failure),
+            error=str(failure),
         )
         report(member)
 

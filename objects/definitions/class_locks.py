@@ -36,7 +36,7 @@ from objects.definitions import registry
 from objects.sql.tables import ClassTable
 
 TableMode: TypeAlias = Literal["SHARE ROW EXCLUSIVE", "ACCESS EXCLUSIVE"]
-"""Keep writers out, or everybody."""
+"""Block writers, or readers and writers."""
 
 _PATIENCE: Final = 10.0
 """Seconds for which a request tries to lock a class. A thread of the web server waits so long."""
@@ -74,7 +74,7 @@ def alter(
     ``patience`` seconds: as long as requests may wait, in commands without limit. Inside of a
     transaction it runs once.
 
-    Raises ``ClassInUse`` when patience has ended: nothing has changed then. Raises
+    Raises ``ClassInUse`` when patience has ended: nothing of the action is stored then. Raises
     ``UnderMaintenance``.
     """
 
@@ -177,7 +177,7 @@ def lock_indexes(table: ClassTable) -> None:
 
 @contextmanager
 def building(table: ClassTable) -> Iterator[None]:
-    """Wait until nobody else builds or drops indexes of a class, and keep it so.
+    """Wait until no other session builds or drops indexes of a class, and keep it so.
 
     A learned index that is being built is given up. Raises ``ClassInUse``.
     """

@@ -1,6 +1,7 @@
 """What the public may do with classes, and closing it.
 
-Reading and writing are apart: an app may show its objects to everybody and let nobody change them.
+Reading and writing are apart: an app may show its objects to the public and take changes from its
+users alone.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def public_actions(table: ClassTable, access: Access) -> tuple[Action, ...]:
 
 
 def _is_readable(table: ClassTable, action: Action) -> bool:
-    """Whether somebody without a login may read objects by this action."""
+    """Whether a caller without a login may read objects by this action."""
     try:
         check_class(CLIENT, table, action)
     except ServiceError:  # sessions and installations have rules of their own

@@ -40,7 +40,7 @@ _GUESSES: Final = frozenset((_LOG_IN, "password_change", "second_factor"))
 
 
 def person(request: HttpRequest) -> User | None:
-    """Return the staff user whom the password has proven, the second factor aside."""
+    """Return the staff user of the session, without checking the second factor."""
     user = get_user(request)
     return user if user.is_authenticated and user.is_staff else None
 
@@ -130,8 +130,7 @@ def _admitted(request: HttpRequest) -> User | AnonymousUser:
 
 
 def _refusal(request: HttpRequest, page: str | None) -> HttpResponse | None:
-    """Count a guess at a staff user's password or code as a log-in; the response if it is one too
-    many."""
+    """Count a guess by the rules for ``/login``. Return the response if it exceeds the limit."""
     if page == _LOG_IN:
         name = request.POST.get("username", "")
     else:

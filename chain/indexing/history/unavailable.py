@@ -1,9 +1,9 @@
-"""Blocks of the past that no provider has, since nodes prune their history.
+"""Blocks of history that no provider has, since nodes prune them.
 
 Some return an error for such blocks, some have no headers of them, some return no logs as if there
 were none. So a node has to show that it has the receipts of the first block of a range that has
 transactions; it has those of later ones then. Where no provider has, the rest of the range is read,
-and a row of its own stands for what is missing. It is looked at again once a minute, and read as
+and a row of its own stands for what is missing. It is checked again every minute, and read as
 soon as a provider has it.
 """
 
@@ -82,7 +82,7 @@ def set_aside(group: Group, final: int) -> bool:
         return False
     _divide(group, start)
     log.error(
-        "no provider has some blocks of the past",
+        "no provider has blocks of a backfill",
         network=group.network_id,
         first=group.first,
         last=start - 1,
