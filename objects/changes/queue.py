@@ -2,8 +2,8 @@
 
 Classes take turns, so that many changes of one don't delay those of another. Large changes wait
 apart and are read one at a time, each after a batch of small ones. The changes of an object keep
-their order: behind a large one they wait with it. Changes of sessions are read before all others, whatever their size: the
-user of a session must not be shown what was committed after its end.
+their order: behind a large one they wait with it. Changes of sessions are read before all others,
+whatever their size: the user of a session must not be shown what was committed after its end.
 """
 
 from __future__ import annotations

@@ -37,4 +37,7 @@ def restore(arguments: Sequence[str], environment: Mapping[str, str]) -> None:
         process.wait()
         raise
     if status:
-        raise StartError("The archive isn't restored, so the service doesn't start.")
+        raise StartError(
+            "The restore failed (see above), so the service wasn't started: correct the cause, or start"
+            " without --restore."
+        )
