@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from backend.http.renderers import JsonResponse, json_response
 from backend.kernel.connections.outages import is_outage
 from backend.kernel.errors import InternalError, ServiceError, ServiceUnavailable
+from backend.kernel.interruptions import is_from_outside
 from backend.kernel.request_context import current
 from backend.logs.failures import presentable_error
 from backend.logs.setup import get_logger
@@ -38,7 +39,9 @@ def error_response(error: BaseException, request: HttpRequest) -> HttpResponse:
     """Return the HTTP response for any exception. Never raises."""
     try:
         return _error_response(error, request)
-    except Exception as failure:
+    except BaseException as failure:  # of attributes of the error, which may be any object
+        if is_from_outside(failure):
+            raise
         log.error("an error can't be shown", exc_info=failure)
         return JsonResponse(_LAST_RESORT, InternalError.status)
 

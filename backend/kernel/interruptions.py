@@ -17,12 +17,14 @@ class Interruption(BaseException):
 
 def is_from_outside(error: BaseException) -> bool:
     """Whether an exception is an ``Interruption``, Ctrl-C at a terminal, or the end of a worker."""
-    if isinstance(error, Interruption):
+    # An exception of the deployment may have a ``__class__`` that raises.
+    kind = type(error)
+    if issubclass(kind, Interruption):
         return True
     if threading.current_thread() is not threading.main_thread():
         return False
-    if isinstance(error, KeyboardInterrupt):
+    if issubclass(kind, KeyboardInterrupt):
         return signal.getsignal(signal.SIGINT) is signal.default_int_handler
     # Celery's workers end by a SystemExit that their handler of SIGTERM raises.
     workers = sys.modules.get("billiard.common")
-    return isinstance(error, SystemExit) and bool(workers and workers.terminate_handler_fired())
+    return issubclass(kind, SystemExit) and bool(workers and workers.terminate_handler_fired())

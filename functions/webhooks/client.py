@@ -1,19 +1,17 @@
 """Requests to webhooks: to allowed addresses only, within a time limit and a size limit.
 
-Idle connections are reused for a few seconds: their address was checked when they were opened.
+Each has a connection of its own. On one that is used again, a second response of a receiver would
+be taken for the response to the next request (docs/decisions/requests.md).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 from backend.kernel.outgoing import Client, Response, turn
 from backend.kernel.outgoing.addresses import Address, resolved
 from backend.kernel.outgoing.connection import Origin
 from backend.settings.conf import service_settings
-
-_IDLE_TIMEOUT: Final = 4.0  # seconds; Node.js closes after five
 
 
 def post(
@@ -45,4 +43,4 @@ def _resolve(origin: Origin, seconds: float) -> Sequence[Address]:
     return resolved(origin.host, origin.port, seconds, scheme=origin.scheme)
 
 
-_client = Client(idle=_IDLE_TIMEOUT, resolve=_resolve, resends=True)
+_client = Client(resolve=_resolve)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any, Final, cast
 from urllib.parse import urlencode
 
@@ -116,7 +117,7 @@ def set_up(request: HttpRequest) -> HttpResponseBase:
         return redirect_to_login(request.get_full_path(), reverse("admin:login"))
     if second_factor.is_off():
         return Redirect(reverse("admin:index"))
-    standing = second_factor.standing(user)
+    seen, standing = second_factor.since(user.pk), second_factor.standing(user)
     # A session alone, which may be stolen, changes nothing: the second factor comes first again.
     if standing.is_set_up and (gate.step_due(request) or not gate.has_just_passed(request)):
         query = urlencode({"next": reverse("admin:second_factor_set_up")})
@@ -124,7 +125,7 @@ def set_up(request: HttpRequest) -> HttpResponseBase:
     complaint = ""
     if request.method == "POST":
         try:
-            codes = _changed(request, user)
+            codes = _changed(request, user, seen)
             gate.note_passed(request, user)
         except ServiceError as error:
             complaint = _complaint(error)
@@ -157,18 +158,22 @@ def set_up(request: HttpRequest) -> HttpResponseBase:
     )
 
 
-def _changed(request: HttpRequest, user: User) -> list[str]:
-    """Do what the form says; return recovery codes to be shown once, if there are new ones."""
+def _changed(request: HttpRequest, user: User, seen: datetime | None) -> list[str]:
+    """Do what the form says; return recovery codes to be shown once, if there are new ones.
+
+    ``seen`` is since when the user had a second factor when the request was admitted.
+    """
     action = _posted(request, "action")
     if action == "app":
         secret = _secret_of_form(request, user)
         if secret is None:
             raise InvalidSecondFactor("The page is too old. Scan the code below.")
-        return second_factor.set_up_app(user, secret, "".join(_posted(request, "code").split()))
+        code = "".join(_posted(request, "code").split())
+        return second_factor.set_up_app(user, secret, code, seen=seen)
     if action == "passkey":
         party = passkeys.party_of(request.get_host())
         parts = (_posted(request, name) for name in ("token", "answer", "name"))
-        return passkeys.add(party, user, *parts)
+        return passkeys.add(party, user, *parts, seen=seen)
     if action == "codes" and second_factor.standing(user).is_set_up:
         return second_factor.renew_codes(user)
     if action == "remove-app":

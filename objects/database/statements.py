@@ -354,6 +354,9 @@ def raise_service_error(error: psycopg.Error) -> None:
         raise IncorrectType("A number is out of range.") from error
     if isinstance(error, pg.StatementTooComplex):
         raise InvalidQuery("The query is nested too deeply or has too many parts.") from error
+    if isinstance(error, pg.InvalidParameterValue) and "time zone" in str(error):
+        # PostgreSQL may have another edition of the database of time zones.
+        raise InvalidQuery("The database doesn't know the time zone of the query.") from error
     if isinstance(error, UNSTORABLE):
         raise unstorable() from error
     if isinstance(error, psycopg.OperationalError) and _is_closed():

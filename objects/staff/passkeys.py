@@ -6,6 +6,7 @@ They belong to the host of the admin, wherever the apps' passkeys belong to.
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any, TypeVar
 
 import msgspec
@@ -53,9 +54,18 @@ def request_options(party: RelyingParty, user: User, address: str) -> dict[str, 
     return ceremonies.authentication_options(issued, PASSKEYS.ids_of(user_id), party=party)
 
 
-def add(party: RelyingParty, user: User, token: str, answer: str, name: str) -> list[str]:
+def add(
+    party: RelyingParty,
+    user: User,
+    token: str,
+    answer: str,
+    name: str,
+    *,
+    seen: datetime | None,
+) -> list[str]:
     """Store the passkey that an authenticator has made; return recovery codes if it is the first
-    second factor. Raises ``InvalidSecondFactor``, and what ``PASSKEYS.add`` raises."""
+    second factor. ``seen`` is as for ``second_factor.set_up_app``. Raises ``InvalidSecondFactor``,
+    and what ``PASSKEYS.add`` raises."""
     challenge = _challenge("staff add", user, token)
     new = _verified(
         user,
@@ -65,7 +75,7 @@ def add(party: RelyingParty, user: User, token: str, answer: str, name: str) -> 
     )
     with transaction.atomic():
         challenges.use(token)
-        return second_factor.add_passkey(user, new, name[: keys.LONGEST_NAME])
+        return second_factor.add_passkey(user, new, name[: keys.LONGEST_NAME], seen=seen)
 
 
 def check(party: RelyingParty, user: User, token: str, answer: str) -> None:

@@ -15,7 +15,7 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from backend.kernel.errors import OperationForbidden
+from backend.kernel.errors import InvalidSecondFactor, OperationForbidden
 from backend.kernel.json_types import Json
 from backend.logs.setup import get_logger
 from backend.settings.conf import service_settings
@@ -81,22 +81,26 @@ def check(user: User, code: str) -> None:
     _APPS.check(str(user.pk), code)
 
 
-def set_up_app(user: User, secret: str, code: str) -> list[str]:
+def set_up_app(user: User, secret: str, code: str, *, seen: datetime | None) -> list[str]:
     """Take an authenticator app in place of a former one; return new recovery codes.
 
-    Raises ``InvalidSecondFactor`` unless it is the secret's code.
+    ``seen`` is what ``since`` returned when the caller was admitted. Raises ``InvalidSecondFactor``
+    unless it is the secret's code, and if a second factor was set up meanwhile.
     """
     with transaction.atomic():
-        _lock(user)
+        _lock_unchanged(user, seen)
         codes = _APPS.set_up(str(user.pk), {"secret": secret, "token": code}, is_proven=True)
         _note(user, "set up an authenticator app")
     return codes
 
 
-def add_passkey(user: User, new: NewPasskey, name: str) -> list[str]:
-    """Give a staff user a passkey; return recovery codes if it is the first second factor."""
+def add_passkey(user: User, new: NewPasskey, name: str, *, seen: datetime | None) -> list[str]:
+    """Give a staff user a passkey; return recovery codes if it is the first second factor.
+
+    ``seen`` is as for ``set_up_app``. Raises ``InvalidSecondFactor``.
+    """
     with transaction.atomic():
-        _lock(user)
+        _lock_unchanged(user, seen)
         codes = [] if since(user.pk) else _APPS.renew_codes(str(user.pk))
         PASSKEYS.add(str(user.pk), new, name)
         _note(user, "added a passkey")
@@ -149,6 +153,13 @@ def _after_removal(user: User, change: str) -> None:
 
 def _lock(user: User) -> None:
     get_user_model().objects.select_for_update(no_key=True).get(pk=user.pk)
+
+
+def _lock_unchanged(user: User, seen: datetime | None) -> None:
+    """Lock a staff user whose second factors are those for which a request was admitted."""
+    _lock(user)
+    if since(user.pk) != seen:
+        raise InvalidSecondFactor("The second factor was changed meanwhile. Log in again.")
 
 
 def _note(user: User, change: str) -> None:

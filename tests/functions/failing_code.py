@@ -88,6 +88,24 @@ class ClosedError(ServiceError):
         raise SystemExit(3)
 
 
+class NamelessError(Exception):
+    """Of no class that can be asked for."""
+
+    @property
+    def __class__(self) -> Any:
+        raise KeyError("class")
+
+    @__class__.setter
+    def __class__(self, value: Any) -> None: ...
+
+
+class UnreadableError(Exception):
+    """None of whose attributes can be read."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise Own("attribute")
+
+
 ERRORS: Final[dict[str, Callable[[], BaseException]]] = {
     "half of a pair in a refusal": lambda: functions.ScriptFailed(HALF),
     "half of a pair": lambda: RuntimeError(HALF),

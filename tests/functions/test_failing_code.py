@@ -13,13 +13,23 @@ from typing import Any
 
 import pytest
 from django.db import connections
+from django.test import RequestFactory
 
+from backend.http.exceptions import error_response
 from backend.kernel.errors import ScriptFailed, ServiceError
 from backend.logs import lines, setup
+from backend.logs.failures import contained
 from objects.push.adapters.base import Message, Outcome, failed
 from tests.backend.server.running import running
 from tests.functions import failing_places as places
-from tests.functions.failing_code import ERRORS, HALF, VALUES, registered
+from tests.functions.failing_code import (
+    ERRORS,
+    HALF,
+    VALUES,
+    NamelessError,
+    UnreadableError,
+    registered,
+)
 from tests.functions.failing_places import PLACES, Courier, Instance
 from tests.subscribers import realtime_process
 
@@ -224,3 +234,17 @@ def test_the_outcome_of_a_push_adapter_can_be_stored() -> None:
             return [failed("\0" + HALF) for _ in messages]
 
     assert places.send(Odd(lambda request: None)) == [failed("\ufffdbad \ufffd text")]
+
+
+@pytest.mark.parametrize("error", [NamelessError, UnreadableError])
+def test_an_error_whose_attributes_raise_is_an_error_as_any_other(
+    error: type[BaseException], rf: RequestFactory
+) -> None:
+    """Apart from the table: the test runner can't show these errors."""
+
+    def body() -> None:
+        raise error
+
+    with pytest.raises(ScriptFailed, match="The function pay failed"):
+        contained("function pay", body)
+    assert error_response(error(), rf.get("/")).status_code == 500

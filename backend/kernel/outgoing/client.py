@@ -29,7 +29,7 @@ from backend.kernel.outgoing.sockets import (
 )
 from backend.kernel.outgoing.urls import parts_of
 
-MAX_IDLE_TOTAL: Final = 32
+_MAX_IDLE_TOTAL: Final = 32
 """Connections of a client that stay open although no request uses them."""
 _UNPACKED: Final = 64 * 1024  # bytes at a time
 
@@ -107,11 +107,11 @@ class Client:
     """Sends requests over HTTP/1.1. Safe to be used by several threads, and in forked processes.
 
     A connection is used again within ``idle`` seconds, 0 for never, by requests to the same
-    origin. ``resolve`` returns the addresses that may be connected to. ``connect_seconds`` limits
-    the time for a connection in addition to that of the request. With ``resends`` a request is sent
-    once more if the server closes a connection that was used before without a response: it may have
-    closed it just before. With ``accepts_gzip`` responses may be compressed, with ``uses_proxies``
-    the proxies of the environment are used.
+    origin. Over HTTP/1.1 a server that sends a second response could be mistaken then, so use it
+    only where responses name their request. ``resolve`` returns the addresses that may be connected
+    to. ``connect_seconds`` limits the time for a connection in addition to that of the request.
+    With ``accepts_gzip`` responses may be compressed, with ``uses_proxies`` the proxies of the
+    environment are used.
     """
 
     def __init__(
@@ -121,14 +121,12 @@ class Client:
         per_origin: int = 4,
         resolve: Resolve = every_address,
         connect_seconds: float = inf,
-        resends: bool = False,
         accepts_gzip: bool = False,
         uses_proxies: bool = False,
     ) -> None:
-        self._idle = IdleConnections(idle, per_origin, MAX_IDLE_TOTAL)
+        self._idle = IdleConnections(idle, per_origin, _MAX_IDLE_TOTAL)
         self._resolve = resolve
         self._connect_seconds = connect_seconds
-        self._resends = resends
         self._uses_proxies = uses_proxies
         coding = "gzip" if accepts_gzip else "identity"
         self._headers = [
@@ -198,20 +196,13 @@ class Client:
         body: bytes | None,
         deadline: float,
     ) -> tuple[Connection, h11.Response]:
-        connection = self._idle.take(origin)
-        may_resend = self._resends and connection is not None
-        while True:
-            if connection is None:
-                connection = self._connected(origin, deadline)
-            try:
-                return connection, connection.send(method, target, headers, body, deadline)
-            except BaseException as error:
-                connection.close()
-                self._idle.note_loss()
-                is_closed = isinstance(error, ConnectionError) and not connection.has_responded
-                if not may_resend or not is_closed:
-                    raise
-            connection, may_resend = None, False
+        connection = self._idle.take(origin) or self._connected(origin, deadline)
+        try:
+            return connection, connection.send(method, target, headers, body, deadline)
+        except BaseException:
+            connection.close()
+            self._idle.note_loss()
+            raise
 
     def _connected(self, origin: Origin, deadline: float) -> Connection:
         seconds = min(deadline - monotonic(), self._connect_seconds)

@@ -71,6 +71,7 @@ def restore(
     """
     with Archive(path) as archive:
         manifest = archive.check()
+        archived_keys = _keys(archive)
         if with_keys and archive.has(archives.KEYS):
             check_writable()
         with postgres.connect() as own, _alone(own):
@@ -84,7 +85,6 @@ def restore(
             with suppress(psycopg.Error):  # autovacuum does it too, later
                 own.execute("ANALYZE")
         files_left = files.take_away(former - _names(archive)) if former else 0
-        archived_keys = _keys(archive)
     return _settle(manifest, archived_keys, with_keys, files_left)
 
 
@@ -174,7 +174,10 @@ def _names(archive: Archive) -> set[str]:
 def _keys(archive: Archive) -> dict[str, str]:
     if not archive.has(archives.KEYS):
         return {}
-    stored = msgspec.json.decode(archive.read(archives.KEYS), type=dict[str, str])
+    try:
+        stored = msgspec.json.decode(archive.read(archives.KEYS), type=dict[str, str])
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise BackupError(f"The keys of the archive can't be read: {error}.") from None
     return {name: value for name, value in stored.items() if name in NAMES and value}
 
 

@@ -38,6 +38,6 @@ def restore(arguments: Sequence[str], environment: Mapping[str, str]) -> None:
         raise
     if status:
         raise StartError(
-            "The restore failed (see above), so the service wasn't started: correct the cause, or start"
-            " without --restore."
+            "The restore failed (see above), so the service wasn't started: correct the cause, or"
+            " start without --restore."
         )

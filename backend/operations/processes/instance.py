@@ -141,6 +141,8 @@ def _prepare_in_fork(output: int) -> None:
 
         become("manage")
         os.dup2(output, 1)
+        # The former stream remembers whether its file could seek; a pipe can't.
+        sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
         sys.argv = ["manage.py", "prepare", "--json"]
         manage.main()
         status = 0

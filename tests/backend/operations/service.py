@@ -7,10 +7,12 @@ import os
 import pty
 import re
 import ssl
+import stat
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 import tty
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -75,6 +77,7 @@ class Service:
         *,
         arguments: Sequence[str] = (),
         is_terminal: bool = True,
+        output_file: Path | None = None,
         **settings: object,
     ) -> None:
         self.data = data
@@ -87,6 +90,8 @@ class Service:
             "WORKER_CONCURRENCY": 1,
         }
         self.environment = plain_environment(**(environment | settings))
+        written = output_file.open("w") if output_file else None
+        is_terminal = is_terminal and written is None
         if is_terminal:
             screen, terminal = pty.openpty()
             tty.setraw(terminal)  # lines end as they were written
@@ -94,13 +99,16 @@ class Service:
             [sys.executable, "-m", "backend.embedded", *arguments],
             cwd=ROOT,
             env=self.environment,
-            stdout=terminal if is_terminal else subprocess.PIPE,
+            stdout=written or (terminal if is_terminal else subprocess.PIPE),
             stderr=subprocess.PIPE,
             text=True,
         )
         if is_terminal:
             os.close(terminal)
             self.process.stdout = open(screen)  # noqa: SIM115 (closed with the service)
+        if output_file and written:
+            written.close()
+            self.process.stdout = output_file.open()
         self.errors: list[str] = []
         self.family: list[psutil.Process] = []
         self._pools: set[psutil.Process] = set()
@@ -131,13 +139,29 @@ class Service:
         assert self.process.stdout
         lines = []
         with contextlib.suppress(OSError):  # as a terminal ends
-            for line in iter(self.process.stdout.readline, ""):
+            for line in self._lines():
                 lines.append(line)
                 if line.startswith("Ctrl-C"):
                     return "".join(lines)
         self.process.wait(PATIENCE)
         self._close()
         raise AssertionError(f"The service didn't start: {''.join(self.errors)}")
+
+    def _lines(self) -> Iterator[str]:
+        """Yield the lines of the output; a file has more of them later, until the service ends."""
+        assert self.process.stdout
+        is_file = not (self.process.stdout.isatty() or stat.S_ISFIFO(self._mode()))
+        while line := self.process.stdout.readline() or (
+            is_file and self.process.poll() is None and " "
+        ):
+            if line == " ":
+                time.sleep(0.02)
+            else:
+                yield line
+
+    def _mode(self) -> int:
+        assert self.process.stdout
+        return os.fstat(self.process.stdout.fileno()).st_mode
 
     @property
     def url(self) -> str:

@@ -140,6 +140,13 @@ def test_keys_are_printed_by_the_first_start_at_a_terminal_that_succeeds(
     assert key not in start().output
 
 
+@pytest.mark.slow
+def test_the_output_may_be_a_file(folder: DataFolder, start: Callable[..., Service]) -> None:
+    service = start(output_file=folder.path.parent / f"{folder.path.name}.out")
+    assert service.get("/health").status_code == 200
+    assert service.stop() == 0
+
+
 @pytest.mark.parametrize("programs", ["nothing", "bin", "/usr", "{newer}"])
 def test_programs_that_aren_t_those_of_the_old_database_are_named(
     folder: DataFolder, programs: str

@@ -12,8 +12,6 @@ from typing import Any
 import psutil
 import pytest
 
-from backend.kernel.outgoing.client import MAX_IDLE_TOTAL
-from backend.kernel.outgoing.connection import Origin
 from functions import Request, function
 from functions.webhooks import client as http
 from functions.webhooks import signatures
@@ -242,26 +240,19 @@ def test_webhooks_are_called_in_a_batch(master: Api, receiver: Receiver) -> None
     assert answers == [{"success": {"result": 1}}] * 2
 
 
-def test_connections_are_used_again(master: Api, receiver: Receiver) -> None:
+def test_each_call_has_a_connection_of_its_own(master: Api, receiver: Receiver) -> None:
+    """A second response on a connection would be taken for that of the next call."""
     declare(master, receiver.on("/greet", {"success": 1}))
     for _ in range(3):
         assert master.post("/functions/greet").json == {"result": 1}
-    assert len({item.connection for item in receiver.received}) == 1
+    assert len({item.connection for item in receiver.received}) == 3
 
 
-def test_a_connection_that_was_closed_is_made_again(master: Api, receiver: Receiver) -> None:
-    declare(master, receiver.on("/greet", {"success": 1}, Connection="close"))
-    for _ in range(2):
-        assert master.post("/functions/greet").json == {"result": 1}
-    assert len({item.connection for item in receiver.received}) == 2
-    assert http._client._idle.take(Origin("http", "127.0.0.1", receiver.port)) is None
-
-
-def test_few_connections_stay_open_however_many_receivers_there_are(settings: Any) -> None:
+def test_no_connection_stays_open(settings: Any) -> None:
     settings.SERVICE = {**settings.SERVICE, "WEBHOOK_ALLOW_PRIVATE": ("127.0.0.0/8",)}
     with ExitStack() as running:
         ports = set()
-        for _ in range(MAX_IDLE_TOTAL + 3):
+        for _ in range(5):
             receiver = Receiver()
             running.callback(receiver.stop)
             ports.add(receiver.port)
@@ -271,7 +262,7 @@ def test_few_connections_stay_open_however_many_receivers_there_are(settings: An
             connections = psutil.Process().net_connections("tcp4")
             return sum(bool(each.raddr) and each.raddr.port in ports for each in connections)
 
-        until(lambda: 0 < open_connections() <= MAX_IDLE_TOTAL, 30)
+        until(lambda: open_connections() == 0, 30)
 
 
 @pytest.mark.django_db

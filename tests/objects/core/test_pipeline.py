@@ -134,7 +134,7 @@ def test_an_expression_is_kept_as_a_call():
         ([{"$addFields": {"a": {"$dateToString": {"date": "$b", "format": "%Q"}}}}], "format"),
         *(
             ([{"$addFields": {"a": {"$hour": {"date": "$b", "timezone": zone}}}}], "a time zone")
-            for zone in ("Mars/Olympus", "", "+25:00", "UTC+3", 2, None, "$zone", "../etc")
+            for zone in ("Mars/Olympus", "", "+25:00", "UTC+3", 2, None, "$zone", "localtime")
         ),
         ([{"$addFields": {"a": {"$hour": {"date": "$b", "zone": "UTC"}}}}], r"\$hour\.zone"),
         ([{"$addFields": {"a": {"$dateTrunc": {"date": "$b"}}}}], "unit"),

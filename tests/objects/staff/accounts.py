@@ -53,7 +53,9 @@ def person(name: str = "root", *, with_app: bool = True) -> Person:
     person = Person(User.objects.create_superuser(name, password=PASSWORD))
     if with_app:
         person.secret = pyotp.random_base32()
-        person.codes = second_factor.set_up_app(person.user, person.secret, person.code(0))
+        person.codes = second_factor.set_up_app(
+            person.user, person.secret, person.code(0), seen=None
+        )
     return person
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import nullcontext
 from io import StringIO
 from typing import Any
 
+import pyotp
 import pytest
 from django.contrib import admin
 from django.contrib.admin.models import LogEntry
@@ -16,6 +18,7 @@ from django.core.management.base import CommandError
 from django.test import Client
 from django.urls import URLResolver
 
+from backend.kernel.errors import InvalidSecondFactor
 from objects.staff import second_factor
 from objects.staff.models import StaffRecoveryCode, StaffSecondFactor
 from objects.users.accounts import short_lived
@@ -225,6 +228,15 @@ def test_a_set_up_for_others_sessions_means_the_second_step(mode):
     set_up_app(bare)
     assert bare.is_in
     assert not elsewhere.is_in
+
+
+def test_of_two_set_ups_at_once_the_second_is_refused():
+    bare = person(with_app=False)
+    seen = second_factor.since(bare.user.pk)
+    for is_first in (True, False):
+        bare.secret = pyotp.random_base32()
+        with nullcontext() if is_first else pytest.raises(InvalidSecondFactor):
+            second_factor.set_up_app(bare.user, bare.secret, bare.code(0), seen=seen)
 
 
 def test_a_customer_of_django_who_is_no_staff_is_left_alone(mode):

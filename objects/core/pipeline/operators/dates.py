@@ -145,7 +145,8 @@ def _zone(json: Json, place: str) -> str:
 
 @cache
 def _zone_names() -> frozenset[str]:
-    return frozenset(available_timezones())
+    """Return the names of the IANA database; "localtime" is a file of the machine."""
+    return frozenset(available_timezones() - {"localtime"})
 
 
 def _weekday(json: Json, place: str) -> int:
