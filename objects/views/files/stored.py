@@ -57,7 +57,7 @@ class StoredFileView(ServiceView):
         self, request: HttpRequest, *args: Any, **kwargs: Any
     ) -> HttpResponseBase:
         if request.method == "POST":
-            return _slash_refused(request)
+            return self._refused(request)
         if request.method not in self._methods():
             return super().dispatch(request, *args, **kwargs)
         try:
@@ -110,8 +110,17 @@ class StoredFileView(ServiceView):
             raise file_host.nothing_else()
         return removed(request, f"{app_id}/{name}")
 
+    @describes(
+        "uploadFileWithSlash",
+        "Always refused: the name of a file has no slash",
+        response=(),
+        method="post",
+    )
+    def _refused(self, request: HttpRequest) -> HttpResponse:
+        return _slash_refused(request)
+
     def _methods(self) -> tuple[str, ...]:
-        return ("GET", "HEAD", "DELETE")
+        return ("GET", "HEAD", "POST", "DELETE")
 
 
 class FileMetadataView(ServiceView):
@@ -129,7 +138,7 @@ class FileMetadataView(ServiceView):
         stored_name = f"{app_id}/metadata/{name}"
         is_removal = request.method == "DELETE" and is_stored_name(stored_name)
         if request.method == "POST":
-            return _slash_refused(request)
+            return self._refused(request)
         if request.method != "GET" and not is_removal:
             return super().dispatch(request, *args, **kwargs)
         try:
@@ -171,8 +180,17 @@ class FileMetadataView(ServiceView):
             body["expiresAt"] = wire_time(signed.expires_at)
         return Answer(body)
 
+    @describes(
+        "uploadFileWithSlashes",
+        "Always refused: the name of a file has no slash",
+        response=(),
+        method="post",
+    )
+    def _refused(self, request: HttpRequest) -> HttpResponse:
+        return _slash_refused(request)
+
     def _methods(self) -> tuple[str, ...]:
-        return ("GET",)
+        return ("GET", "POST")
 
 
 def _slash_refused(request: HttpRequest) -> HttpResponse:

@@ -70,8 +70,12 @@ def test_a_view_describes_what_each_of_its_methods_does_and_returns(route):
         assert operation.tag
         assert operation.summary
         assert not operation.summary.endswith(".")
-        # Uploads without a name are always refused.
-        assert operation.responses or operation.id == "uploadNamelessFile"
+        # Uploads without a name, or with a slash in it, are always refused.
+        assert operation.responses or operation.id in {
+            "uploadNamelessFile",
+            "uploadFileWithSlash",
+            "uploadFileWithSlashes",
+        }
 
 
 def test_what_a_route_requires_is_described(master):

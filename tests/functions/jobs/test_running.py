@@ -113,10 +113,10 @@ def test_signs_of_life_come_also_while_a_job_computes(tmp_path: Path) -> None:
 
 def test_messages_are_seen_at_once_and_the_last_one_stays() -> None:
     made = begin("cloud_talks", word="talk")
-    until(lambda: status(made).get("message") == "999 of 1000  done")
+    until(lambda: status(made).get("message") == "999 of 1000 \N{REPLACEMENT CHARACTER} done")
     assert find("JobNote", text="talk") == []
     say("talk")
-    assert ended(made)["message"] == "999 of 1000  done"
+    assert ended(made)["message"] == "999 of 1000 \N{REPLACEMENT CHARACTER} done"
     assert len(find("JobNote", text="talk")) == 1
 
 

@@ -326,4 +326,4 @@ def test_other_methods_are_405():
     )
     answer = send("PUT", file_path("a.txt"), b"{}", CLIENT, content_type="application/json")
     assert answer.error == (405, 108)
-    assert answer.headers["allow"] == "GET, HEAD, DELETE"
+    assert answer.headers["allow"] == "GET, HEAD, POST, DELETE"

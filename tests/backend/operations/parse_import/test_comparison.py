@@ -56,7 +56,7 @@ def test_what_the_import_refused_is_missing_with_its_reason(
     assert "    eve: Email address format is invalid." in lines
     assert "    tom: bad or missing username" in lines
     assert "    kim: text with half of a surrogate pair" in lines
-    assert "    a\0b: missing" in lines
+    assert "    a\N{REPLACEMENT CHARACTER}b: missing" in lines
     assert any(re.match(r"_User +5 +1 .*4 missing, 0 different", line) for line in lines)
     assert any(re.match(r"_Role.users +1 +0 .*1 missing, 0 different", line) for line in lines)
 
