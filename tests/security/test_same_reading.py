@@ -456,7 +456,7 @@ def test_case_and_width_make_no_other_account(world: World, form: str):
     assert client.post("/users", {"username": form, "password": PASSWORD}).error == (400, 202)
 
 
-@pytest.mark.parametrize("form", ["ann ", " ann", "a\u200dnn", "\ufeffann", "ann\u0301"])
+@pytest.mark.parametrize("form", ["a nn", "a\u200dnn", "\ufeffann", "ann\u0301"])
 def test_a_name_that_only_looks_like_another_finds_no_account(world: World, form: str):
     reply = Api(CLIENT).post("/login", {"username": form, "password": PASSWORD})
     assert reply.error == (404, 101)
