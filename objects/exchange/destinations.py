@@ -32,7 +32,6 @@ from objects.service.bulk import NewObject, NotTogether, Prepared
 from objects.service.stale_definitions import with_current_classes
 
 _TIMEOUT: Final = 120.0  # seconds for a batch
-_IDLE: Final = 4.0  # seconds that a connection stays open
 _LARGEST_RESPONSE: Final = 64 * 1024 * 1024  # bytes
 _ABOUT_ALL: Final = (UnderMaintenance, ServiceUnavailable)
 """Errors that no object is refused for: the next one would get them as well."""
@@ -179,7 +178,7 @@ class Rest:
         self._path = f"{mount}/classes/{class_name}"
         self._url = f"{parts.scheme}://{parts.netloc}{mount}/batch"
         self._headers = {**headers, "Content-Type": "application/json"}
-        self._client = outgoing.Client(idle=_IDLE)
+        self._client = outgoing.Client()
 
     def prepare(self, objects: Sequence[NewObject]) -> Prepared | None:
         return None

@@ -33,7 +33,6 @@ from objects.service.bulk import NOT_ABOUT_THE_OBJECT
 _AT_ONCE: Final = 4
 _TIMEOUT: Final = 60.0  # seconds for a file, and in addition the time that its bytes may take
 _SLOWEST: Final = 256 * 1024  # bytes a second, of the largest file that is stored
-_IDLE: Final = 4.0  # seconds that a connection stays open; Node.js closes after five
 _PAUSES: Final = (0.5, 2.0, 5.0, 15.0)
 """Seconds before a file is fetched again whose place is unavailable."""
 LONGEST_PAUSE: Final = 60.0
@@ -80,7 +79,7 @@ class Address:
 
     def __init__(self, url: str) -> None:
         self._url = url.rstrip("/")
-        self._client = Client(idle=_IDLE, resolve=_resolve)
+        self._client = Client(resolve=_resolve)
 
     def fetch(self, name: str, upload: Upload) -> str | None:
         seconds = _TIMEOUT + service_settings.MAX_UPLOAD_SIZE / _SLOWEST

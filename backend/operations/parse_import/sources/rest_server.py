@@ -37,7 +37,6 @@ from backend.operations.parse_import.sources.base import (
 )
 
 _TIMEOUT: Final = 300.0  # seconds for a response as a whole
-_IDLE: Final = 4.0  # seconds that a connection stays open; Node.js closes after five
 _MOST_BYTES: Final = 256 * 1024 * 1024
 _IN_MEMORY: Final = 1024 * 1024  # bytes of a response; the rest is in a file
 _MOST_OF_AN_ERROR: Final = 64 * 1024
@@ -74,7 +73,7 @@ class RestServer:
             "Accept": "application/json",
         }
         self._sleep = sleep
-        self._client = Client(idle=_IDLE)
+        self._client = Client()
         self.name = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
 
     # -- Source -----------------------------------------------------------------------------------
