@@ -27,6 +27,7 @@ EARLIER = {"__type": "Date", "iso": "2020-12-31T00:00:00.000Z"}
 def in_sql(world: World, pipeline: Any, table: ClassTable = GENERIC, **params: Any) -> list[Any]:
     aggregation = parse_aggregation({"pipeline": pipeline, **params} if pipeline else params)
     statement = compile_aggregation(aggregation, table, world)
+    world.fill_bounded(table)
     rows = world.connection.execute(
         f"SELECT value::text FROM ({statement.text}) AS s",  # type: ignore[arg-type]
         statement.params,

@@ -168,6 +168,13 @@ class World:
                     (key, owning_id, member["objectId"]),
                 )
 
+    def fill_bounded(self, table: ClassTable) -> None:
+        """Fill the table with the index of all fields before it is read: the index costs time."""
+        if table is BOUNDED and not self._is_bounded_filled:
+            self.connection.execute("TRUNCATE bounded_thing")
+            self._insert(BOUNDED, self.objects["Thing"])
+            self._is_bounded_filled = True
+
     def _insert(self, table: ClassTable, objects: Objects) -> None:
         rows = [_row(table, obj) for obj in objects]
         if not rows:
@@ -217,10 +224,7 @@ class World:
         led = served_equality(table.learned, where, order)
         condition = compile_query(where, table, "t", self, led)
         sorting = order_by(order, table, "t", where)
-        if table is BOUNDED and not self._is_bounded_filled:
-            self.connection.execute("TRUNCATE bounded_thing")
-            self._insert(BOUNDED, self.objects["Thing"])
-            self._is_bounded_filled = True
+        self.fill_bounded(table)
         # Of a few objects PostgreSQL would read all.
         scan = "off" if table.indexed else "on"
         self.connection.execute(f"SET enable_seqscan = {scan}")
