@@ -28,7 +28,7 @@ def asleep(reader: Reader) -> None:
 
 
 def test_writers_notify_only_while_a_reader_sleeps(watch: Watch, master: Api) -> None:
-    # A class of its own: a reader of another test may sleep, for a while after it has ended.
+    # Classes of its own: a reader of another test may sleep, for a while after it has ended.
     reader = watch("Chess")
     with listening() as notified:
         master.make("Chess")
@@ -36,7 +36,7 @@ def test_writers_notify_only_while_a_reader_sleeps(watch: Watch, master: Api) ->
         assert reader.sleep() < 0.1
         everything(reader)
         asleep(reader)
-        master.make("Other")
+        master.make("Draughts")
         assert notified(0.05) == 0
         master.make("Chess")
         assert notified(10) == 1
