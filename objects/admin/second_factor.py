@@ -40,6 +40,14 @@ _RECOVERY_CODE: Final = 30  # characters
 log = get_logger("admin")
 
 
+def _staff_user(request: HttpRequest) -> User | HttpResponseBase:
+    """Return the staff user whom these pages are for, or the way to another page."""
+    user = gate.person(request)
+    if user is None:
+        return redirect_to_login(request.get_full_path(), reverse("admin:login"))
+    return Redirect(reverse("admin:index")) if second_factor.is_off() else user
+
+
 @page(
     "second-factor/",
     name="second_factor",
@@ -49,11 +57,9 @@ log = get_logger("admin")
 )
 def second_step(request: HttpRequest) -> HttpResponseBase:
     """Take a code or a passkey of the staff user whom the password has proven."""
-    user = gate.person(request)
-    if user is None:
-        return redirect_to_login(request.get_full_path(), reverse("admin:login"))
-    if second_factor.is_off():
-        return Redirect(reverse("admin:index"))
+    user = _staff_user(request)
+    if isinstance(user, HttpResponseBase):
+        return user
     if "leave" in request.POST:
         logout(request)
         return Redirect(reverse("admin:login"))
@@ -112,11 +118,9 @@ def _check(request: HttpRequest, user: User) -> None:
 )
 def set_up(request: HttpRequest) -> HttpResponseBase:
     """Show and change what the staff user has set up; nothing else is open while that is due."""
-    user = gate.person(request)
-    if user is None:
-        return redirect_to_login(request.get_full_path(), reverse("admin:login"))
-    if second_factor.is_off():
-        return Redirect(reverse("admin:index"))
+    user = _staff_user(request)
+    if isinstance(user, HttpResponseBase):
+        return user
     seen, standing = second_factor.since(user.pk), second_factor.standing(user)
     # A session alone, which may be stolen, changes nothing: the second factor comes first again.
     if standing.is_set_up and (gate.step_due(request) or not gate.has_just_passed(request)):

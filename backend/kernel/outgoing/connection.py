@@ -37,14 +37,14 @@ class Connection:
 
     ``can_be_reused`` is true between exchanges only: when the last response was read to the end
     that it announced, nothing followed it, and neither side has announced the end of the
-    connection. ``has_responded`` says whether bytes of this exchange's response have arrived, and
-    ``is_complete`` whether it was read to its end and nothing followed.
+    connection. ``is_complete`` says whether the last response was read to its end and nothing
+    followed.
     """
 
     def __init__(self, raw: socket.socket, origin: Origin) -> None:
         self.origin = origin
         self.can_be_reused = False
-        self.has_responded = False
+        self._has_received = False
         self.is_complete = False
         self._socket = raw
         self._deadline = 0.0
@@ -59,7 +59,7 @@ class Connection:
         Raises ``OSError``, ``ValueError`` or ``h11.ProtocolError``.
         """
         self.can_be_reused = self.is_complete = False
-        self.has_responded = self._is_cut = False
+        self._has_received = self._is_cut = False
         self._deadline = deadline
         self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_LARGEST_HEAD)
         events: list[h11.Event] = [h11.Request(method=method, target=target, headers=headers)]
@@ -120,9 +120,9 @@ class Connection:
     def _received(self) -> bytes:
         self._socket.settimeout(_left(self._deadline))
         data = self._socket.recv(_PIECE)
-        if not data and not self.has_responded:
+        if not data and not self._has_received:
             raise ConnectionResetError("closed without a response")
-        self.has_responded = True
+        self._has_received = True
         return data
 
     def _send_all(self, data: bytes) -> None:
