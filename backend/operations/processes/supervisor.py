@@ -55,6 +55,7 @@ class _Child:
     place: int
     pid: int = 0
     due: float = 0.0  # when it is to be started, if it doesn't run
+    expected_at: float = 0.0  # when it must have begun to send heartbeats
     killed_at: float | None = None  # when it was found hung
     failed_starts: int = 0  # ends before the first heartbeat, until the start is announced
     end: str = ""  # what ended the last of them
@@ -62,7 +63,8 @@ class _Child:
 
 class Supervisor:
     """The processes of some roles. What it restarts is reported in the folder ``reports``, if any;
-    a process that sends no heartbeat for ``silence`` seconds is ended.
+    a process that sends no heartbeat for ``silence`` seconds is ended, and so is one that doesn't
+    send its first one within ``start_time`` seconds more.
 
     ``announce`` is called once: with an empty text when every process has sent its first heartbeat,
     or with the reason when one of them ends twice before that, or needs more than ``start_time``
@@ -146,6 +148,7 @@ class Supervisor:
     def _fork(self, child: _Child) -> Callable[[], None] | None:
         self._signs.clear(child.place)
         child.killed_at = None
+        self._expect_begin(child)
         parent = os.getpid()
         sys.stdout.flush()
         sys.stderr.flush()
@@ -224,16 +227,25 @@ class Supervisor:
             if child.killed_at is not None:
                 if monotonic() - child.killed_at > _ABORT_TIMEOUT:
                     _send(child.pid, signal.SIGKILL)
-            elif self._signs.age(child.place) > self._silence:
+            elif self._is_silent(child):
                 child.killed_at = monotonic()
                 log.error("a process hangs and is ended", role=child.role.name, pid=child.pid)
                 _send(child.pid, signal.SIGABRT)
+
+    def _expect_begin(self, child: _Child) -> None:
+        child.expected_at = monotonic() + self._start_time + self._silence
+
+    def _is_silent(self, child: _Child) -> bool:
+        is_late = not self._signs.has_begun(child.place) and monotonic() > child.expected_at
+        return is_late or self._signs.age(child.place) > self._silence
 
     def _reset_heartbeats(self) -> None:
         """Count the silence of all processes from now on. This process itself was held up (by
         SIGSTOP, a paused virtual machine, or too little processor time), and so, probably, were its
         children. A suspended machine doesn't count: Linux's monotonic clock stands still then."""
         self._signs.reset()
+        for child in self._children:
+            self._expect_begin(child)
 
     # -- the end ----------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 ``python -m tests.backend.operations.supervised FOLDER SILENCE NAME=WORK …`` starts it.
 
 Each process writes its number to ``FOLDER/NAME`` when it begins to work. The machine has room for
-none at first, as often as ``REFUSED_FORKS`` says.
+none at first, as often as ``REFUSED_FORKS`` says; ``START_TIME`` is the supervisor's.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from backend.kernel.process import liveness
-from backend.operations.processes.supervisor import Role, Supervisor
+from backend.operations.processes.supervisor import START_TIME, Role, Supervisor
 from backend.server import process as server_process
 from backend.server.context import Rules
 from backend.server.limits import Limits
@@ -35,6 +35,15 @@ def serve() -> None:
     while True:
         liveness.leave()
         time.sleep(0.02)
+
+
+def begin_late() -> None:
+    """Leave no heartbeat the first time, and serve the second time."""
+    place = Path(sys.argv[1]) / "begun-late"
+    if not place.exists():
+        place.touch()
+        time.sleep(600)
+    serve()
 
 
 def hang() -> None:
@@ -119,7 +128,7 @@ def refuse_forks(times: int) -> None:
 
 _WORKS = {
     work.__name__: work
-    for work in (serve, hang, wait, answer_requests, fail, leave_orphan, ignore_sigterm)
+    for work in (serve, begin_late, hang, wait, answer_requests, fail, leave_orphan, ignore_sigterm)
 }
 
 
@@ -127,6 +136,8 @@ def main() -> None:
     folder = Path(sys.argv[1])
 
     def begin(name: str, work: Callable[[], None]) -> None:
+        if work is serve:  # so that no test stops it before
+            liveness.leave()
         fresh = folder / f"{name}.{os.getpid()}"
         fresh.write_text(str(os.getpid()))
         fresh.replace(folder / name)
@@ -137,7 +148,10 @@ def main() -> None:
     for value in sys.argv[3:]:
         name, _, work = value.partition("=")
         roles.append(Role(name, partial(begin, name, _WORKS[work])))
-    output = Supervisor(roles, folder / "reports", silence=float(sys.argv[2])).run()
+    start_time = float(os.environ.get("START_TIME", START_TIME))
+    output = Supervisor(
+        roles, folder / "reports", silence=float(sys.argv[2]), start_time=start_time
+    ).run()
     if output is not None:
         output()
 

@@ -23,7 +23,7 @@ from tests.polling import until
 class Supervised:
     """A running supervisor (``tests.backend.operations.supervised``)."""
 
-    def __init__(self, folder: Path, silence: float, *roles: str, refused: int = 0) -> None:
+    def __init__(self, folder: Path, silence: float, *roles: str, **environment: float) -> None:
         self.folder = folder
         (folder / "reports").mkdir(exist_ok=True)
         self.names = [role.partition("=")[0] for role in roles]
@@ -37,7 +37,7 @@ class Supervised:
                 *roles,
             ],
             cwd=ROOT,
-            env=plain_environment(REFUSED_FORKS=refused),
+            env=plain_environment(**environment),
             stderr=subprocess.DEVNULL,
         )
 
@@ -81,8 +81,8 @@ Start = Callable[..., Supervised]
 def start(tmp_path: Path) -> Iterator[Start]:
     started: list[Supervised] = []
 
-    def start(*roles: str, silence: float = 60, refused: int = 0) -> Supervised:
-        started.append(Supervised(tmp_path, silence, *roles, refused=refused))
+    def start(*roles: str, silence: float = 60, **environment: float) -> Supervised:
+        started.append(Supervised(tmp_path, silence, *roles, **environment))
         return started[-1]
 
     yield start
@@ -108,7 +108,7 @@ def test_a_process_that_is_killed_is_replaced_and_the_others_go_on(
 
 
 def test_a_machine_without_room_for_a_process_ends_none(start: Start) -> None:
-    supervised = start("first=serve", "second=serve", refused=2)
+    supervised = start("first=serve", "second=serve", REFUSED_FORKS=2)
     first, second = supervised.pid("first"), supervised.pid("second")
     assert psutil.pid_exists(first)
     assert psutil.pid_exists(second)
@@ -158,6 +158,13 @@ def test_a_stopped_process_is_replaced(start: Start) -> None:
     supervised = start("first=serve", silence=1.5)
     first = supervised.pid("first")
     psutil.Process(first).suspend()
+    supervised.successor("first", first)
+    assert not psutil.pid_exists(first)
+
+
+def test_a_process_that_never_begins_to_serve_is_replaced(start: Start) -> None:
+    supervised = start("first=begin_late", silence=1.5, START_TIME=1)
+    first = supervised.pid("first")
     supervised.successor("first", first)
     assert not psutil.pid_exists(first)
 

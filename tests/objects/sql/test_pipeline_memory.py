@@ -22,6 +22,7 @@ from tests.objects.sql.world import GENERIC, PROMOTED, World, pointer, thing
 MOST = 1024
 """MiB that a server process may take for a pipeline, twice the limit of its documents."""
 TIMEOUT = "3s"
+"""For pipelines that may be stopped, as in the service by the time limit of its statements."""
 
 
 class Process:
@@ -30,7 +31,6 @@ class Process:
     def __init__(self, connection: psycopg.Connection) -> None:
         self.connection = connection
         self.world = World(connection)
-        connection.execute(f"SET statement_timeout = '{TIMEOUT}'")
         self._status = Path(f"/proc/{connection.info.backend_pid}/status")
         if not self._status.exists():
             pytest.skip("the database server is on another machine")
@@ -48,6 +48,7 @@ class Process:
 
     def fill(self, number: int, size: int) -> None:
         """Store objects of a random text of this size, which can't be compressed."""
+        self.connection.execute("SET statement_timeout = 0")
         self.connection.execute("TRUNCATE thing")
         self.connection.execute(
             "INSERT INTO thing SELECT 't' || i, now(), now(), NULL, NULL, jsonb_build_object("
@@ -58,8 +59,9 @@ class Process:
             (size, size, number),
         )
 
-    def run(self, *pipeline: object) -> int | None:
+    def attempt(self, timeout: str, *pipeline: object) -> int | None:
         """Return the number of results; None if the pipeline is stopped or refused."""
+        self.connection.execute(f"SET statement_timeout = '{timeout}'")
         try:
             aggregation = parse_aggregation({"pipeline": list(pipeline)})
             statement = compile_aggregation(aggregation, GENERIC, self.world)
@@ -70,6 +72,10 @@ class Process:
         except (ProgramLimitExceeded, InvalidQuery, psycopg.errors.QueryCanceled):
             return None
         return len(rows)
+
+    def run(self, *pipeline: object) -> int | None:
+        """As ``attempt``, without a limit of time."""
+        return self.attempt("0", *pipeline)
 
 
 @pytest.fixture
@@ -109,7 +115,7 @@ SIZE = {"$project": {"n": {"$size": "$all"}}}
 )  # fmt: skip
 def test_a_pipeline_that_multiplies_is_stopped_within_its_memory(process, number, size, pipeline):
     process.fill(number, size)
-    process.run(*pipeline)
+    process.attempt(TIMEOUT, *pipeline)
     assert process.mebibytes < MOST
 
 
@@ -185,8 +191,7 @@ stages = st.one_of(
     st.lists(stages, min_size=1, max_size=5),
 )
 def test_no_pipeline_takes_more_than_its_memory(process, objects, pipeline):
-    process.connection.execute("SET statement_timeout = '2s'")
     process.fill(*objects)
-    process.run(*pipeline, {"$count": "n"})
-    process.run(*pipeline, {"$project": {"n": {"$size": "$all"}}})
+    process.attempt("2s", *pipeline, {"$count": "n"})
+    process.attempt("2s", *pipeline, {"$project": {"n": {"$size": "$all"}}})
     assert process.mebibytes < MOST
