@@ -9,11 +9,11 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final
 
-from backend.kernel.texts.encoding import describe, encode_text, json_encoder
+from backend.kernel.texts.encoding import encode_text
 from backend.kernel.texts.redaction import MASK, is_sensitive, mask_text
+from backend.logs import records
 from backend.logs.readable import render
 
-_encode: Final = json_encoder(enc_hook=describe)
 _LEVELS: Final = ("debug", "info", "warning", "error", "critical")
 
 
@@ -47,7 +47,7 @@ def write(
         "timestamp": timestamp or _now(),
     }
     if style() == "json":
-        line = _encode(record).decode()
+        line = records.encode(record).decode()
     else:
         line = render(record, colours=sys.stderr.isatty() and "NO_COLOR" not in os.environ)
     # A reader that has gone away doesn't end the service.

@@ -21,9 +21,9 @@ import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from backend.kernel.interruptions import is_from_outside
-from backend.kernel.texts.encoding import describe, encode_text, json_encoder
+from backend.kernel.texts.encoding import describe, encode_text
 from backend.kernel.texts.redaction import mask_text
-from backend.logs import lines, store
+from backend.logs import lines, records, store
 from backend.logs.masking import mask
 from backend.logs.readable import render
 
@@ -131,7 +131,7 @@ def _write_remains(level: str, event: object, error: BaseException) -> None:
             "timestamp": datetime.now(UTC).isoformat(),
         }
         text = render(remains, colours=False) if _style == "console" else ""
-        lines.write(encode_text(text) if text else _encode(remains))
+        lines.write(encode_text(text) if text else records.encode(remains))
     except Exception:
         lines.write(b'{"event":"a log line can\'t be written","level":"error"}')
 
@@ -164,11 +164,8 @@ def _logger_class(level: int) -> Any:
     return type("Logger", (base,), methods)
 
 
-_encode = json_encoder(enc_hook=describe)
-
-
 def _json(logger: WrappedLogger, method: str, event: EventDict) -> bytes:
-    record = _encode(event)
+    record = records.encode(event)
     store.keep(record)
     return record
 
@@ -185,7 +182,7 @@ class _Console:
 
     def text(self, logger: WrappedLogger, method: str, event: EventDict) -> str:
         if store.is_on():
-            store.keep(_encode(event))
+            store.keep(records.encode(event))
         return render(event, colours=self._colours)
 
     def line(self, logger: WrappedLogger, method: str, event: EventDict) -> bytes:
@@ -331,7 +328,7 @@ def request_line(
         line = {"method": method, "path": path, "status": status, "ms": ms, **masked}
         getattr(get_logger("request"), level)("request", **line)
         return
-    record = _encode(
+    record = records.encode(
         {
             "logger": "request",
             "method": method,

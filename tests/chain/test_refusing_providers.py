@@ -173,7 +173,8 @@ def test_a_single_provider_with_a_limit_is_read_by_any_sentence(
             listen(gem, name=f"Gem {number}")
         read_history(network_id)
         assert stored() == on_chain(node)
-        assert refuser.refused < 25
+        # Without what is learned it would be one for each of 100 blocks and 5 contracts.
+        assert refuser.refused < 50
 
 
 @pytest.mark.parametrize("most_blocks", [1, 5, 12])
