@@ -65,6 +65,12 @@ _TEXT = 25  # the type text
 _JUST_NOW = 0.01  # seconds
 # The columns whose length clients decide, last in ``rows.object_columns``: access lists and fields.
 _COUNTED = 3
+# Errors about a statement and its values: the connection has nothing to do with them.
+_EXPLAINED = (
+    *(psycopg.IntegrityError, psycopg.DataError, pg.QueryCanceled, pg.LockNotAvailable),
+    *(pg.DeadlockDetected, pg.SerializationFailure, pg.ProgramLimitExceeded),
+    pg.StatementTooComplex,
+)
 _SUCCESS = (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK)
 _IDLE = pq.TransactionStatus.IDLE
 
@@ -128,6 +134,7 @@ def fetch(
             if is_first and is_read and not has_rows and _was_lost(error):
                 is_first = False
                 continue
+            session.has_unexpected_state = not isinstance(error, _EXPLAINED)
             raise_service_error(error)
             raise
         finally:
@@ -175,6 +182,10 @@ class _Session:
         self.raw = raw
         self.limited: statements.Limited | None = None
         self.used_at = 0.0
+        # After any other error. Code of the deployment may have changed the connection's settings,
+        # such as ``search_path``, or its server is no primary any more: what comes next connects
+        # again.
+        self.has_unexpected_state = False
         self._pgconn = raw.pgconn
         self._chunked = ChunkedRows(raw)
         self.prepared = PreparedStatements(raw.pgconn, self._check)
@@ -315,7 +326,12 @@ def _session(*, may_repeat: bool = False) -> _Session:
         in_transaction = connection.in_atomic_block
         if not session.has_unread_results and (
             # Reconnecting would lose the transaction: over a lost connection the statement fails.
-            in_transaction or (not raw.closed and session.is_alive(may_repeat=may_repeat))
+            in_transaction
+            or not (
+                session.has_unexpected_state
+                or raw.closed
+                or not session.is_alive(may_repeat=may_repeat)
+            )
         ):
             return session
         connection.close()

@@ -137,6 +137,26 @@ def test_threads_and_sockets_go_on(instance: Instance) -> None:
     assert before <= {thread.ident for thread in threading.enumerate()}
 
 
+@pytest.mark.parametrize(
+    "setting", ["search_path TO nowhere", "default_transaction_read_only TO on"]
+)
+def test_a_setting_that_code_leaves_on_its_connection_is_gone_after_one_error(
+    instance: Instance, setting: str
+) -> None:
+    def act(request: Any) -> None:
+        with connections["default"].cursor() as cursor:
+            cursor.execute(f"SET {setting}")
+
+    with instance.code.armed("function", act):
+        # More requests than there are threads, so that each has one such connection.
+        for _ in range(8):
+            instance.call("POST", "/functions/plain", {})
+    path = f"/classes/Thing/{instance.object_id}"
+    answers = ["code" in instance.call("PUT", path, {"n": 2}, master=True) for _ in range(8)]
+    assert not any(answers[-3:])
+    instance.goes_on()
+
+
 # -- Results and log lines ------------------------------------------------------------------------
 
 
