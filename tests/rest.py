@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from time import perf_counter
 from typing import Any
 from urllib.parse import urlencode
@@ -14,6 +15,22 @@ CLIENT = {**APPLICATION, "X-Svc-REST-API-Key": "test-rest-key"}
 MASTER = {**APPLICATION, "X-Svc-Master-Key": "test-master-key"}
 MAINTENANCE = {**APPLICATION, "X-Svc-Maintenance-Key": "test-maintenance-key"}
 READ_ONLY = {**APPLICATION, "X-Svc-Master-Key": "test-read-only-key"}
+
+
+@cache
+def _factory() -> Any:
+    """Django's test client without cookies, with one chain of middleware for all requests: making
+    the chain takes as long as many a request."""
+    from django.test import RequestFactory
+    from django.test.client import ClientHandler
+
+    handler = ClientHandler(enforce_csrf_checks=False)
+
+    class Factory(RequestFactory):
+        def request(self, **request: Any) -> Any:
+            return handler(self._base_environ(**request))
+
+    return Factory()
 
 
 @dataclass
@@ -45,9 +62,7 @@ class Api:
         headers = {**self.headers, **options.pop("headers", {})}
         if raw is None:
             raw = b"" if body is None else json.dumps(body).encode()
-        from django.test import Client
-
-        response = Client(raise_request_exception=False).generic(
+        response = _factory().generic(
             method, self.mount + path, raw, content_type=content_type, headers=headers, **options
         )
         parsed = json.loads(response.content) if response.content else None
