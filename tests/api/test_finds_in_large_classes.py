@@ -84,6 +84,7 @@ def read_first(where: Any, order: str = "createdAt", last: int = 1, params: int 
     return large_classes.read_first(game(), parse_where(where), parse_order(order), last, params)
 
 
+@pytest.mark.slow
 def test_a_large_class_answers_as_a_small_one(large: Api) -> None:
     def answers() -> dict[tuple[str, str | None, int], Any]:
         return {

@@ -432,6 +432,7 @@ def test_what_is_wrong_with_a_contract_is_said(network: int, wrong: dict[str, st
     assert not SmartContract.objects.exists()
 
 
+@pytest.mark.slow
 @NEEDS_CHROMIUM
 @pytest.mark.django_db(transaction=True)
 def test_a_contract_is_added_in_a_browser(records: None, live_server: Any) -> None:

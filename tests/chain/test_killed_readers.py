@@ -70,6 +70,7 @@ def test_processes_that_store_blocks_are_killed(world: Network, reader: Reader) 
         assert len(world.shown()) == shown + 3 * count
 
 
+@pytest.mark.slow
 def test_processes_that_take_blocks_back_are_killed(world: Network, reader: Reader) -> None:
     points = (before_commit(UNWINDING), after_commit(UNWINDING), before_commit(STORING))
     for number, point in enumerate(points, 1):

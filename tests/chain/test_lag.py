@@ -275,6 +275,7 @@ def test_a_provider_that_was_not_queried_for_a_minute_has_an_unknown_lag() -> No
     assert {item.name: item.lag for item in rpc.health(5)} == {"recent": 0, "old": None}
 
 
+@pytest.mark.slow
 @NEEDS_CHROMIUM
 @pytest.mark.django_db(transaction=True)
 def test_the_admin_shows_each_state_in_a_browser(node: Node, live_server: Any) -> None:

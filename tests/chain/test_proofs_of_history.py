@@ -188,6 +188,7 @@ def test_nothing_is_proved_by_a_block_that_was_reverted_meanwhile(node: Node) ->
         assert not ProvedBlock.objects.exists()
 
 
+@pytest.mark.slow
 def test_headers_are_proved_in_parts_and_once(node: Node) -> None:
     """Each call goes on where the one before has ended; what is proved isn't read again."""
     with network(node) as world:

@@ -30,6 +30,7 @@ def blocks(text: str, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.+?)```", text, re.DOTALL)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("emptied")
 @pytest.mark.django_db
 def test_the_tutorial_ends_as_it_says(tmp_path: Path) -> None:
@@ -58,6 +59,7 @@ def test_the_tutorial_ends_as_it_says(tmp_path: Path) -> None:
     assert answers[1:] == document[1:]
 
 
+@pytest.mark.slow
 def test_the_examples_of_the_reference_can_be_registered(tmp_path: Path) -> None:
     names = []
     for number, code in enumerate(blocks(REFERENCE, "python")):

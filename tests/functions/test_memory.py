@@ -7,6 +7,7 @@ import pytest
 from tests.other_process import other_process
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("emptied")
 @pytest.mark.django_db
 def test_a_function_that_wants_too_much_memory_fails_and_the_process_goes_on() -> None:

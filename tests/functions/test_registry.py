@@ -108,6 +108,7 @@ def from_a_module(request: Request) -> int:
 """
 
 
+@pytest.mark.slow
 def test_modules_that_the_deployment_names_are_imported(tmp_path: Path) -> None:
     (tmp_path / "my_cloud.py").write_text(_MODULE)
     done = start(tmp_path, "my_cloud")
@@ -115,12 +116,14 @@ def test_modules_that_the_deployment_names_are_imported(tmp_path: Path) -> None:
     assert "from_a_module" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_module_that_is_not_there_stops_the_start_and_is_named(tmp_path: Path) -> None:
     done = start(tmp_path, "nowhere.cloud")
     assert done.returncode != 0
     assert "CLOUD_MODULES names nowhere.cloud, and there is no such module." in done.stderr
 
 
+@pytest.mark.slow
 def test_a_mistake_inside_of_a_module_is_shown_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "my_cloud.py").write_text("import not_installed\n")
     done = start(tmp_path, "my_cloud")
@@ -131,6 +134,7 @@ def test_a_mistake_inside_of_a_module_is_shown_as_it_is(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_an_error_in_user_code_shows_the_frames_of_user_code_alone(tmp_path: Path) -> None:
     (tmp_path / "helpers.py").write_text("import json\n\ndef read(text):\n    json.loads(text)\n")
     (tmp_path / "my_cloud.py").write_text("from helpers import read\n\nread('no JSON')\n")
@@ -154,6 +158,7 @@ def test_the_whole_traceback_is_shown_when_debugging_the_start(
     assert "Traceback" in start(tmp_path, "nope").stderr
 
 
+@pytest.mark.slow
 def test_an_error_of_syntax_is_shown_with_its_place(tmp_path: Path) -> None:
     (tmp_path / "my_cloud.py").write_text("x = 1\ndef f(:\n")
     done = start(tmp_path, "my_cloud")
@@ -162,6 +167,7 @@ def test_an_error_of_syntax_is_shown_with_its_place(tmp_path: Path) -> None:
     assert f"{tmp_path}/my_cloud.py, line 2: SyntaxError" in line
 
 
+@pytest.mark.slow
 def test_two_modules_with_one_name_stop_the_start_and_are_named(tmp_path: Path) -> None:
     (tmp_path / "one.py").write_text(_MODULE)
     (tmp_path / "two.py").write_text(_MODULE.replace("return 1", "return 2"))
@@ -179,6 +185,7 @@ def note(request): ...
 """
 
 
+@pytest.mark.slow
 def test_a_trigger_that_nothing_calls_stops_the_start_and_says_what_works(tmp_path: Path) -> None:
     (tmp_path / "never_called.py").write_text(_NEVER_CALLED)
     done = start(tmp_path, "never_called")

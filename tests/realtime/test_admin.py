@@ -186,6 +186,7 @@ def test_metrics_have_a_sample_for_each_process(server: redis.Redis) -> None:
     assert samples["svc_livequery_subscriptions", "here:7"] == 9
 
 
+@pytest.mark.slow
 @NEEDS_CHROMIUM
 @pytest.mark.django_db(transaction=True)
 def test_events_appear_on_the_page_as_they_are_sent(live_server: Any, tmp_path: Any) -> None:

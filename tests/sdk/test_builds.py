@@ -63,6 +63,7 @@ def service(django_db_setup: None, django_db_blocker: Any) -> Iterator[tuple[Oth
         realtime.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("build", ["node", "react-native"])
 def test_a_build_runs_in_node(build, node, service):
     web, sockets = service

@@ -339,6 +339,7 @@ def test_closed_reading_and_hidden_fields_are_not_named(master, close):
     assert [exposed.fields for exposed in public_access.exposed_fields()] == remaining
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("customer")
 def test_doctor_names_readable_personal_fields():
@@ -394,6 +395,7 @@ def test_create_class_says_that_the_class_is_open(settings):
         assert ("script/manage close_class" in errors.getvalue()) is is_said
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_doctor_names_every_open_class(master):
     autodiscover_modules("doctor")

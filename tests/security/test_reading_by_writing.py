@@ -341,6 +341,7 @@ def test_a_transaction_that_is_undone_tells_no_member_of_a_list(callers):
         assert callers["master"].get(f"/classes/Note/{note}").json["tags"] == ["right", "other"]
 
 
+@pytest.mark.slow
 def test_a_write_tells_nothing_of_an_object_that_the_caller_may_neither_read_nor_change(callers):
     """The error is that of an object that doesn't exist, for every kind of write."""
     note = make("Note", **STORED, ACL={callers["owner"].user_id: BOTH})

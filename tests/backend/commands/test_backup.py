@@ -530,6 +530,7 @@ def tables_of(instance: Instance) -> list[str]:
         return [name for (name,) in results]
 
 
+@pytest.mark.slow
 def test_an_archive_that_was_cut_off_is_incomplete(first, tmp_path):
     broken = tmp_path / "broken.tar"
     content = first.archive.read_bytes()
@@ -569,6 +570,7 @@ def test_a_file_that_is_gone_from_storage_is_reported_and_doesn_t_stop_the_backu
         path.write_bytes(content)
 
 
+@pytest.mark.slow
 def test_an_empty_database_is_nothing_to_back_up(empty, tmp_path):
     assert "the database is empty" in empty.refused("backup", tmp_path / "a.tar")
     assert not [*tmp_path.glob("*.tar*")]

@@ -120,6 +120,7 @@ def schema(master: Api) -> dict[str, Any]:
     return answer
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 @pytest.mark.parametrize("batch_size", [1, 7, 1000])
 def test_in_bulk_objects_errors_and_fields_are_those_of_one_after_the_other(

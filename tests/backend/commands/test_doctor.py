@@ -461,6 +461,7 @@ def test_a_check_that_hangs_is_given_up(db):
             del doctor._checks[name]
 
 
+@pytest.mark.slow
 @pytest.mark.process
 def test_without_engines_it_says_so_and_goes_on(tmp_path):
     instance = Instance(tmp_path / "data", "postgresql://127.0.0.1:9/none")

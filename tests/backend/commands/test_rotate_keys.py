@@ -38,6 +38,7 @@ def instance(tmp_path: Path, prepared: str) -> Iterator[Instance]:
         yield made
 
 
+@pytest.mark.slow
 @pytest.mark.process
 def test_a_new_key_is_kept_for_the_owner_alone_and_not_shown(bare):
     done = bare.manage("rotate_keys", "master", "rest")
@@ -52,6 +53,7 @@ def test_a_new_key_is_kept_for_the_owner_alone_and_not_shown(bare):
     assert "started again" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.process
 def test_a_key_is_shown_when_requested_and_made_where_there_was_none(bare):
     output = bare.do("rotate_keys", "read-only", "--show")
@@ -75,6 +77,7 @@ def test_a_key_of_the_environment_is_printed_to_be_set_there(bare, tmp_path):
     assert bare.keys == before
 
 
+@pytest.mark.slow
 @pytest.mark.process
 @pytest.mark.parametrize(
     "rotations",
@@ -106,6 +109,7 @@ def test_a_process_of_the_service_knows_which_keys_are_live(instance):
         assert f"MASTER_KEY={rotated['MASTER_KEY']}@" in instance.keys["FORMER_KEYS"]
 
 
+@pytest.mark.slow
 @pytest.mark.process
 def test_what_makes_no_sense_changes_nothing(bare):
     before = bare.keys

@@ -59,6 +59,7 @@ def test_the_dockerfile_is_clean() -> None:
     assert (done.returncode, done.stdout) == (0, "")
 
 
+@pytest.mark.slow
 def test_images_are_pinned_by_digest_and_postgresql_is_of_the_wheel_s_major() -> None:
     bases = set(re.findall(r"^FROM (\S+)", (ROOT / "Dockerfile").read_text(), re.MULTILINE))
     services = compose({})
@@ -69,6 +70,7 @@ def test_images_are_pinned_by_digest_and_postgresql_is_of_the_wheel_s_major() ->
     assert services["postgres"]["image"].startswith(f"postgres:{POSTGRES_MAJOR}.")
 
 
+@pytest.mark.slow
 def test_every_role_is_a_service() -> None:
     services = compose({})
     assert set(services) == {*ROLES, "postgres", "redis", "migrate", "caddy"}
@@ -76,6 +78,7 @@ def test_every_role_is_a_service() -> None:
         assert services[role]["environment"]["PROCESS"] == role
 
 
+@pytest.mark.slow
 def test_the_page_mounts_code_into_every_service_that_runs_it() -> None:
     page = (ROOT / "docs" / "deploying.md").read_text()
     [override] = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
@@ -157,6 +160,7 @@ def test_secrets_are_read_from_files(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("password", ["", "p@ss/w\"o'r\\d $x `y`"])
 @pytest.mark.parametrize("is_in_file", [False, True])
 def test_redis_starts_with_the_password_and_is_healthy(

@@ -90,6 +90,7 @@ def test_what_is_installed_is_not_installed_again(tmp_path: Path) -> None:
     assert (tmp_path / "calls").read_text() == "x\n"
 
 
+@pytest.mark.slow
 def test_an_environment_whose_making_was_interrupted_is_made_again(tmp_path: Path) -> None:
     make_environment(tmp_path, "exit 1")
     (tmp_path / ".venv" / ".complete").unlink()

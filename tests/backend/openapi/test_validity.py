@@ -33,6 +33,7 @@ def everything(master):
     assert reply.status == 200, reply.json
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("everything")
 def test_the_document_of_every_caller_is_valid(master, reader, client):
     for caller in (master, reader, client, sign_up("ann")):

@@ -6,6 +6,8 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tests.backend.operations.service import PATIENCE, ROOT, Service, plain_environment
 
 CODE = """
@@ -29,6 +31,7 @@ def console(*arguments: str, **settings: object) -> subprocess.CompletedProcess[
     )
 
 
+@pytest.mark.slow
 def test_the_console_reads_and_writes_what_the_instance_serves(start: Callable[..., Service]):
     service = start()
     app_id = service.printed(r"X-Svc-Application-Id: ([\w-]+)")
@@ -42,6 +45,7 @@ def test_the_console_reads_and_writes_what_the_instance_serves(start: Callable[.
     ]
 
 
+@pytest.mark.slow
 def test_without_an_instance_the_console_says_what_to_start(tmp_path: Path):
     keys = dict.fromkeys(("SECRET_KEY", "APP_ID", "REST_API_KEY", "MASTER_KEY"), "key")
     done = console("-c", "print(1)", DATA_DIR=tmp_path, **keys)

@@ -63,6 +63,7 @@ def test_the_environment_of_a_container_is_used_as_it_is(clone: Path):
     assert not (clone / ".venv.lock").exists()
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_a_command_with_a_line_and_without_a_traceback(tmp_path: Path):
     keys = dict.fromkeys(("SECRET_KEY", "APP_ID", "REST_API_KEY", "MASTER_KEY"), "key")
     code = "import time; print('begun', flush=True); time.sleep(60)"
@@ -82,6 +83,7 @@ def test_ctrl_c_ends_a_command_with_a_line_and_without_a_traceback(tmp_path: Pat
     assert (command.returncode, errors) == (130, "Interrupted.\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lines", [1, 100_000])
 def test_a_closed_pipe_ends_a_command_quietly(tmp_path: Path, lines: int):
     """Few lines are written when the command ends, many while it runs."""
@@ -106,6 +108,7 @@ def test_a_closed_pipe_ends_a_command_quietly(tmp_path: Path, lines: int):
     command.stderr.close()
 
 
+@pytest.mark.slow
 def test_another_broken_pipe_is_an_error(tmp_path: Path):
     keys = dict.fromkeys(("SECRET_KEY", "APP_ID", "REST_API_KEY", "MASTER_KEY"), "key")
     done = run(
@@ -117,6 +120,7 @@ def test_another_broken_pipe_is_an_error(tmp_path: Path):
     assert (done.returncode, "a server has gone" in done.stderr) == (1, True)
 
 
+@pytest.mark.slow
 def test_a_command_in_the_container_of_a_role_has_no_time_limits_of_that_role(tmp_path: Path):
     keys = dict.fromkeys(("SECRET_KEY", "APP_ID", "REST_API_KEY", "MASTER_KEY"), "key")
     code = (

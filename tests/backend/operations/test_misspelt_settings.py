@@ -92,12 +92,14 @@ def test_a_former_name_has_its_effect_and_is_reported(monkeypatch: pytest.Monkey
     assert Renamed.A_NEW_NAME.read() == 3
 
 
+@pytest.mark.slow
 def test_doctor_reports_it(tmp_path: Path) -> None:
     keys = dict.fromkeys(("SECRET_KEY", "APP_ID", "REST_API_KEY", "MASTER_KEY"), "key")
     done = run_manage("doctor", DATA_DIR=tmp_path, WEB_WORKRES="2", **keys)
     assert "WEB_WORKRES is not a setting; did you mean WEB_WORKERS?" in done.stdout
 
 
+@pytest.mark.slow
 def test_the_log_of_a_start_reports_it(tmp_path: Path) -> None:
     keys = dict.fromkeys(("SECRET_KEY", "APP_ID", "REST_API_KEY", "MASTER_KEY"), "key")
     code = (
@@ -146,6 +148,7 @@ def test_a_broken_line_is_reported_by_file_and_number(
     assert "s3cret" not in "".join(capfd.readouterr())
 
 
+@pytest.mark.slow
 def test_a_command_never_prints_a_broken_line(env_file: Path, tmp_path: Path) -> None:
     keys = dict.fromkeys(("SECRET_KEY", "APP_ID", "REST_API_KEY", "MASTER_KEY"), "key")
     done = run_manage("doctor", ENV_FILE=env_file, DATA_DIR=tmp_path / "data", **keys)
@@ -172,6 +175,7 @@ def test_a_file_that_isn_t_text_is_named(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (1, f"{file} can't be read: it isn't UTF-8.\n")
 
 
+@pytest.mark.slow
 def test_settings_come_from_the_file_that_env_file_names(tmp_path: Path) -> None:
     file = tmp_path / "service.env"
     names = ("SECRET_KEY", "APP_ID", "REST_API_KEY", "MASTER_KEY")

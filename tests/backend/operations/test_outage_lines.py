@@ -50,6 +50,7 @@ def lost_broker() -> None:
         connection.Producer().publish({}, retry=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lose", [lost_postgres, lost_redis, lost_broker])
 def test_an_outage_is_one_line_with_the_reason(lines: Lines, lose: Callable[[], None]) -> None:
     try:

@@ -147,6 +147,7 @@ def test_the_output_may_be_a_file(folder: DataFolder, start: Callable[..., Servi
     assert service.stop() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("programs", ["nothing", "bin", "/usr", "{newer}"])
 def test_programs_that_aren_t_those_of_the_old_database_are_named(
     folder: DataFolder, programs: str
@@ -194,6 +195,7 @@ def refused_by(command: tuple[str, ...], folder: DataFolder, name: str, value: s
     return done.stderr.strip()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [START, *ROLES, ("manage.py", "prepare")], ids=" ".join)
 @pytest.mark.parametrize("name", SERVERS)
 def test_a_server_that_refuses_connections_is_named(
@@ -259,6 +261,7 @@ def test_a_database_that_doesn_t_exist_is_named_by_its_variable(folder: DataFold
     )
 
 
+@pytest.mark.slow
 def test_a_module_that_doesn_t_exist_is_one_sentence(folder: DataFolder):
     message = refusal(DATA_DIR=folder.path, PORT=free_port(), CLOUD_MODULES="nope")
     assert message == "CLOUD_MODULES names nope, and there is no such module."
@@ -288,12 +291,14 @@ def test_a_port_of_a_site_address_that_is_taken_is_named(folder: DataFolder):
     )
 
 
+@pytest.mark.slow
 def test_there_is_nothing_to_reload_where_nothing_runs(folder: DataFolder):
     done = run_manage("reload", DATA_DIR=folder.path, **KEYS)
     assert done.returncode == 1
     assert "nothing to reload" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_process_that_is_not_script_server_gets_no_signal(folder: DataFolder):
     """The record of an instance that was killed names a number that belongs to another process."""
     other = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
@@ -321,6 +326,7 @@ def test_manage_says_that_the_service_isn_t_running(
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_doctor_says_that_the_service_isn_t_running(folder: DataFolder):
     done = run_manage("doctor", DATA_DIR=folder.path, **KEYS)
     assert done.returncode == 1
@@ -334,6 +340,7 @@ def test_doctor_doesn_t_expect_script_server_with_other_engines(folder: DataFold
     assert "ok    restarts: something else than script/server restarts" in done.stdout
 
 
+@pytest.mark.slow
 def test_help_needs_no_running_service(folder: DataFolder):
     done = run_manage("create_class", "--help", DATA_DIR=folder.path, **KEYS)
     assert (done.returncode, done.stderr) == (0, "")

@@ -132,6 +132,7 @@ def test_a_port_in_use_is_named_with_its_user(service: Service, folder: DataFold
     assert f"Port {service.port} is in use by svc-web" in other.stderr
 
 
+@pytest.mark.slow
 def test_manage_finds_the_running_engines(service: Service):
     done = run_manage("migrate", "--check", DATA_DIR=service.data)
     assert (done.returncode, done.stderr) == (0, "")

@@ -53,6 +53,7 @@ def _output(log: IO[bytes]) -> str:
     return log.read().decode()
 
 
+@pytest.mark.slow
 def test_rest_the_admin_and_sockets_are_served(folder: DataFolder, start: Callable[..., Service]):
     start(**KEYS)
     keys = {"X-Svc-Application-Id": KEYS["APP_ID"], "X-Svc-Master-Key": KEYS["MASTER_KEY"]}

@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 _SCRIPT = """
 import sys
 import django
@@ -21,6 +23,7 @@ assert sys.getrecursionlimit() == before
 """
 
 
+@pytest.mark.slow
 def test_importing_web3_leaves_the_recursion_limit_as_it_was() -> None:
     environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "backend.settings.django"}
     subprocess.run([sys.executable, "-c", _SCRIPT], check=True, timeout=60, env=environment)

@@ -44,6 +44,7 @@ def begin(name: str, **params: Any) -> str:
     return start(name, params, source="api", principal=MASTER)
 
 
+@pytest.mark.slow
 def test_a_run_succeeds_in_another_process_with_the_rights_of_the_master_key() -> None:
     run = ended(begin("cloud_note", text="hello", times=2))
     assert run["status"] == "succeeded"

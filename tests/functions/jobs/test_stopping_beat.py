@@ -14,6 +14,7 @@ from tests.functions.jobs.processes import PATIENCE, Processes
 from tests.other_process import ROOT, database_url
 
 
+@pytest.mark.slow
 @pytest.mark.process
 @pytest.mark.usefixtures("emptied")
 @pytest.mark.django_db

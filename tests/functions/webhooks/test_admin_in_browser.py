@@ -16,6 +16,7 @@ from tests.rest import MASTER, Api
 pytestmark = [pytest.mark.django_db(transaction=True), NEEDS_CHROMIUM]
 
 
+@pytest.mark.slow
 def test_a_delivery_that_was_given_up_is_sent_again(live_server: Any, receiver: Receiver) -> None:
     for trigger in ("beforeDelete", "afterSave"):
         hook = {"className": "Game", "triggerName": trigger, "url": f"{receiver.url}/path?token=x"}

@@ -188,6 +188,7 @@ def test_the_webhooks_of_a_batch_share_the_time(receiver: Receiver, settings: An
     assert {state for state, _ in states()} == {"delivered"}
 
 
+@pytest.mark.slow
 def test_webhooks_that_a_request_depends_on_share_its_time(
     receiver: Receiver, settings: Any
 ) -> None:

@@ -280,6 +280,7 @@ def test_sign_ins_files_and_parameters_are_told_of(receiver: Receiver) -> None:
         assert ann.token.encode() not in item.raw
 
 
+@pytest.mark.slow
 def test_a_worker_delivers(receiver: Receiver) -> None:
     declare("Game", "afterSave", receiver.on("/", {"success": 1}))
     with start_worker(app, perform_ping_check=False, loglevel="warning"):

@@ -116,6 +116,7 @@ def hear_of_everything(master: Api, callers: Iterable[Caller], name: str) -> Non
 MORE = [pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 12)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, *MORE])
 def test_what_is_reported_is_what_searches_show(people, realtime, seed):
     chance = random.Random(seed)

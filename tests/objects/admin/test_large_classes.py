@@ -110,6 +110,7 @@ def look_at_pages(client: Client, rows: int) -> dict[str, tuple[float, int]]:
     return results
 
 
+@pytest.mark.slow
 def test_a_page_touches_the_rows_that_it_shows_and_few_others():
     fill(100_000)
     pages = look_at_pages(logged_in(), 100_000)

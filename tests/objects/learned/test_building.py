@@ -17,6 +17,7 @@ def caller(transactional_db) -> Api:
     return Api(MASTER)
 
 
+@pytest.mark.slow
 def test_queries_that_are_slow_get_an_index_and_use_it(caller):
     make_class(caller, 100_000)
     where, order = {"rank": {"$gte": 99_000}}, "rank"
@@ -44,6 +45,7 @@ def _cost() -> Cost:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("where", "order", "fields"),
     [

@@ -101,6 +101,7 @@ def test_a_class_is_deleted_with_its_learned_indexes_and_costs(learned):
     assert not schedule.run()
 
 
+@pytest.mark.slow
 def test_other_processes_use_the_index_as_soon_as_it_is_built(caller, other):
     make_class(caller, 8_000)
     query = '/classes/Game?where={"level":1}&order=rank&limit=5'.replace('"', "%22")

@@ -186,6 +186,7 @@ def test_maintenance_mode_refuses_to_cancel(recorder: Recorder) -> None:
     assert status(push_id)["status"] == "scheduled"
 
 
+@pytest.mark.slow
 @NEEDS_CHROMIUM
 @pytest.mark.django_db(transaction=True)
 def test_a_test_push_in_a_browser(live_server: Any, recorder: Recorder) -> None:

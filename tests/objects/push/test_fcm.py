@@ -149,6 +149,7 @@ def test_a_message_without_a_usable_answer_is_tried_again(
     assert targets(push_id)[0].error.startswith("FCM: ")
 
 
+@pytest.mark.slow
 def test_compressed_responses_are_not_decompressed(fcm: FakeFcm) -> None:
     """1.5 KB become 1 GB, or more if the service compresses them once more."""
     zeros = bytes(2**20)

@@ -42,6 +42,7 @@ def grow(object_id: str, size: int) -> None:
 # -- Size -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_large_installations_get_it_as_all_others_do(recorder: Recorder) -> None:
     large = install(6)
     install(3, localeIdentifier="fr", badge=7)

@@ -144,6 +144,7 @@ def test_a_github_app_needs_its_secret(monkeypatch):
         providers.read()
 
 
+@pytest.mark.slow
 def test_adapters_leave_the_recursion_limit_alone():
     """With a higher one, deeply nested JSON ends the process; py_ecc, of web3, sets it."""
     program = (

@@ -103,6 +103,7 @@ terms = st.lists(
 titles = st.lists(st.sampled_from(WORDS), max_size=5).map(" ".join)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=100)
 @given(
     st.lists(st.tuples(titles, titles), max_size=4),

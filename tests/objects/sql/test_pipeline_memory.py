@@ -89,6 +89,7 @@ EVERY = {"$lookup": {"from": "Thing", "as": "every", "pipeline": []}}
 SIZE = {"$project": {"n": {"$size": "$all"}}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "size", "pipeline"),
     [
@@ -119,6 +120,7 @@ def test_a_pipeline_that_multiplies_is_stopped_within_its_memory(process, number
     assert process.mebibytes < MOST
 
 
+@pytest.mark.slow
 def test_the_first_and_the_greatest_value_are_found_without_holding_all(process):
     process.fill(60_000, 1_000)
     values = {"first": {"$first": "$$ROOT"}, "last": {"$last": "$name"}, "max": {"$max": "$tags"}}
@@ -126,6 +128,7 @@ def test_the_first_and_the_greatest_value_are_found_without_holding_all(process)
     assert process.mebibytes < 64
 
 
+@pytest.mark.slow
 def test_large_results_within_the_limits_are_returned(process):
     process.fill(5_000, 500)
     assert process.run(ALL, SIZE) == 1
@@ -183,6 +186,7 @@ stages = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

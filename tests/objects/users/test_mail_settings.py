@@ -121,6 +121,7 @@ except ServiceUnavailable:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_without_redis_who_asks_for_mail_has_to_come_back():
     environment = {

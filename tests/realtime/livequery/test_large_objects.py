@@ -18,6 +18,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.slow
 def test_a_large_object_closes_no_connection(tmp_path: Path, master: Any) -> None:
     small = master.make("Letter", name="small", text="x" * 20_000)
     with serving(tmp_path, WS_SEND_QUEUE="65536") as process:
