@@ -21,7 +21,7 @@ def post(
 
     ``seconds`` is its time, by default ``WEBHOOK_TIMEOUT``. Raises ``Unreachable``.
     """
-    with turn():
+    with turn(url):
         return send(url, body, headers, seconds)
 
 

@@ -6,8 +6,8 @@ and ``parts_of`` says which URLs requests are sent to.
 
 from backend.kernel.outgoing.client import Client, Response, Stream
 from backend.kernel.outgoing.failures import TimedOut, TooLarge, Unreachable
-from backend.kernel.outgoing.turns import PATIENCE, turn
-from backend.kernel.outgoing.urls import parts_of, retry_after
+from backend.kernel.outgoing.turns import PATIENCE, spare_turn, turn
+from backend.kernel.outgoing.urls import origin_of, parts_of, retry_after
 
 __all__ = [
     "PATIENCE",
@@ -17,7 +17,9 @@ __all__ = [
     "TimedOut",
     "TooLarge",
     "Unreachable",
+    "origin_of",
     "parts_of",
     "retry_after",
+    "spare_turn",
     "turn",
 ]

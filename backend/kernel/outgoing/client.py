@@ -20,14 +20,13 @@ from backend.kernel.outgoing.connection import Connection, Headers, Origin
 from backend.kernel.outgoing.failures import TooLarge, Unreachable, unreachable_for
 from backend.kernel.outgoing.idle import IdleConnections
 from backend.kernel.outgoing.sockets import (
-    PORTS,
     Resolve,
     connect,
     connect_through_proxy,
     every_address,
     host_header,
 )
-from backend.kernel.outgoing.urls import parts_of
+from backend.kernel.outgoing.urls import PORTS, parts_of
 
 _MAX_IDLE_TOTAL: Final = 32
 """Connections of a client that stay open although no request uses them."""

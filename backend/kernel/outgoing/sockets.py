@@ -14,9 +14,9 @@ from urllib.request import getproxies, proxy_bypass
 
 from backend.kernel.outgoing.addresses import Address, look_up
 from backend.kernel.outgoing.connection import Connection, Headers, Origin
+from backend.kernel.outgoing.urls import PORTS
 from backend.settings.environment import LOOPBACK_HOSTS
 
-PORTS: Final = {"https": 443, "http": 80}
 _MAX_ADDRESSES: Final = 4  # addresses of a name that are tried
 
 Resolve: TypeAlias = Callable[[Origin, float], Sequence[Address]]

@@ -6,47 +6,132 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from time import monotonic
 from typing import Final
 
 from django.conf import settings
 
 from backend.kernel.outgoing.failures import Unreachable
+from backend.kernel.outgoing.urls import origin_of
 
 PATIENCE: Final = 2.0  # seconds to wait for other threads
+_REMEMBERED: Final = 1000  # slow servers
 
 
 @contextmanager
-def turn() -> Iterator[None]:
-    """One of the requests that the process may wait for at the same moment.
+def turn(url: str) -> Iterator[None]:
+    """Take one of the requests that the process may wait for at the same moment.
 
-    At most half of the threads send requests, and at most a quarter wait for their turn: a receiver
-    that hangs must not hold every thread of the process. Raises ``Unreachable`` if the others take
-    too long, or if too many wait already.
+    One server has at most half of the threads, so that a server that hangs doesn't hold them all,
+    and all servers together have three quarters: once half of the threads is taken, only a server
+    that has none gets one. Other requests wait up to ``PATIENCE`` seconds for a turn, but not
+    behind requests of their server that have taken longer. Raises ``Unreachable`` for those that
+    don't get one.
     """
-    turns = _turns()
-    if not turns.acquire(blocking=False) and not _waited_for(turns):
-        raise Unreachable("too many requests are waiting for answers")
-    try:
+    with _turns().turn(origin_of(url)):
         yield
-    finally:
-        turns.release()
 
 
-def _waited_for(turns: threading.BoundedSemaphore) -> bool:
-    places = _waiting_places()
-    if not places.acquire(blocking=False):
-        return False
-    try:
-        return turns.acquire(timeout=PATIENCE)
-    finally:
-        places.release()
+@contextmanager
+def spare_turn() -> Iterator[bool]:
+    """Take a turn for a request that may as well be sent later, if there is one; whether there was.
+
+    A quarter of the threads may have such turns, of the three quarters for all requests.
+    """
+    with _turns().spare_turn() as has_turn:
+        yield has_turn
+
+
+class Turns:
+    """The turns of one process: requests that are running, and threads that wait for a turn."""
+
+    def __init__(self, threads: int, patience: float = PATIENCE) -> None:
+        self.patience = patience
+        self._half = max(1, threads // 2)
+        self._quarter = max(1, threads // 4)
+        self._changed = threading.Condition()
+        self._running: list[tuple[str, float]] = []  # servers, and when the requests began
+        self._waiting = 0
+        self._spare = 0
+        self._slow: dict[str, None] = {}
+
+    @contextmanager
+    def turn(self, server: str) -> Iterator[None]:
+        """Hold a turn for a request to a server while the block runs. Raises ``Unreachable``."""
+        with self._changed:
+            if not (self._is_free(server) or self._waited(server)):
+                raise Unreachable("too many requests are waiting for answers")
+            request = (server, monotonic())
+            self._running.append(request)
+        try:
+            yield
+        finally:
+            self._end(request)
+
+    @contextmanager
+    def spare_turn(self) -> Iterator[bool]:
+        """Hold a turn that others need less, if there is one; whether there was."""
+        with self._changed:
+            is_free = self._spare < self._quarter and self._is_thread_left()
+            self._spare += is_free
+        try:
+            yield is_free
+        finally:
+            with self._changed:
+                self._spare -= is_free
+
+    def _is_thread_left(self) -> bool:
+        threads = len(self._running) + self._waiting + self._spare
+        return threads < self._half + self._quarter
+
+    def _is_free(self, server: str) -> bool:
+        if len(self._running) < self._half:
+            return True
+        has_none = all(other != server for other, _ in self._running)
+        return has_none and self._is_thread_left()
+
+    def _waited(self, server: str) -> bool:
+        """Wait for a turn; return whether it is there."""
+        if not self._is_thread_left():
+            return False
+        end = monotonic() + self.patience
+        self._waiting += 1
+        try:
+            while not self._is_slow(server) and (left := end - monotonic()) > 0:
+                self._changed.wait(left)
+                if len(self._running) < self._half:
+                    return True
+            return False
+        finally:
+            self._waiting -= 1
+
+    def _is_slow(self, server: str) -> bool:
+        late = monotonic() - self.patience
+        own = [began_at for other, began_at in self._running if other == server]
+        return server in self._slow or (bool(own) and max(own) < late)
+
+    def _end(self, request: tuple[str, float]) -> None:
+        server, began_at = request
+        with self._changed:
+            self._running.remove(request)
+            self._slow.pop(server, None)
+            if monotonic() - began_at > self.patience:
+                self._slow[server] = None
+                if len(self._slow) > _REMEMBERED:
+                    del self._slow[next(iter(self._slow))]
+            self._changed.notify_all()
+
+
+_of_worker = 0
+
+
+def set_threads(count: int) -> None:
+    """Set how many threads this process has, if it has more than ``WEB_THREADS``. Call it before
+    the first turn."""
+    global _of_worker
+    _of_worker = count
 
 
 @cache
-def _turns() -> threading.BoundedSemaphore:
-    return threading.BoundedSemaphore(max(1, settings.WEB_THREADS // 2))
-
-
-@cache
-def _waiting_places() -> threading.BoundedSemaphore:
-    return threading.BoundedSemaphore(max(1, settings.WEB_THREADS // 4))
+def _turns() -> Turns:
+    return Turns(max(settings.WEB_THREADS, _of_worker))

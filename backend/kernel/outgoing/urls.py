@@ -7,6 +7,7 @@ from time import time
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
+PORTS: Final = {"https": 443, "http": 80}
 _MAX_DIGITS: Final = 9  # of the seconds in a Retry-After
 
 
@@ -23,6 +24,14 @@ def parts_of(url: str) -> SplitResult | None:
     if not host or parts.username is not None or parts.fragment or not url.isprintable():
         return None
     return parts
+
+
+def origin_of(url: str) -> str:
+    """Return the scheme, host and port of a URL, which name a server, or "" if it has none."""
+    parts = parts_of(url)
+    if parts is None:
+        return ""
+    return f"{parts.scheme}://{parts.hostname}:{parts.port or PORTS.get(parts.scheme, 0)}"
 
 
 def retry_after(text: str | None) -> float | None:

@@ -68,7 +68,7 @@ def fetch(
     if body is not None:
         content = json.dumps(body).encode()
         lines["Content-Type"] = "application/json"
-    with turn():
+    with turn(url):
         response = _client.request(
             "GET" if content is None else "POST",
             url,
