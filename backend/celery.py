@@ -246,8 +246,11 @@ class SignOfLife(StartStopStep):
         self._entry: Any = None
 
     def start(self, consumer: Any) -> None:
-        leave_sign_of_life()
-        self._entry = consumer.timer.call_repeatedly(_SIGN_EVERY, leave_sign_of_life)
+        def sign() -> None:
+            leave_sign_of_life(consumer)
+
+        sign()
+        self._entry = consumer.timer.call_repeatedly(_SIGN_EVERY, sign)
 
     def stop(self, consumer: Any) -> None:
         if self._entry is not None:
@@ -262,8 +265,9 @@ class SignOfLife(StartStopStep):
 app.steps["consumer"].add(SignOfLife)
 
 
-def leave_sign_of_life() -> None:
-    """Say that the worker of this process lives. Never raises because of Redis."""
+def leave_sign_of_life(consumer: Any) -> None:
+    """Say that the worker of this process lives, and renew its hold on the tasks that it has taken:
+    Redis gives those of a worker that was killed to others. Never raises because of Redis."""
     from django.conf import settings
 
     from backend.kernel.process import heartbeats
@@ -277,5 +281,16 @@ def leave_sign_of_life() -> None:
         with _redis() as client:
             for name in names:
                 heartbeats.note(client, name)
+            _renew(client, consumer)
     except redis.RedisError:
         return  # Celery itself reports that Redis is away, and connects again
+
+
+def _renew(client: redis.Redis, consumer: Any) -> None:
+    channel = consumer.task_consumer and consumer.task_consumer.channel
+    if channel:
+        now = time()
+        # Copied at once: other threads remove tasks that have ended, which aren't added again.
+        taken = dict.fromkeys([*channel.qos._delivered], now)
+        if taken:
+            client.zadd(f"{channel.global_keyprefix}{channel.unacked_index_key}", taken, xx=True)

@@ -165,7 +165,13 @@ CELERY_TASK_DEFAULT_QUEUE = "default"
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-CELERY_BROKER_TRANSPORT_OPTIONS = {"global_keyprefix": "celery:", "visibility_timeout": 3600}
+CELERY_BROKER_TRANSPORT_OPTIONS = {
+    "global_keyprefix": "celery:",
+    # Seconds after which tasks of a worker that was killed run again. Workers renew their hold on
+    # theirs every few seconds (``backend.celery``), so this bounds no task.
+    "visibility_timeout": 180,
+    "unacked_restore_throttle": 1,
+}
 CELERY_BEAT_SCHEDULER = "backend.tasks.scheduler:Scheduler"
 CELERY_TIMEZONE = "UTC"
 CELERY_TASK_ROUTES = schedule.ROUTES
