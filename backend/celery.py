@@ -31,6 +31,7 @@ from backend.kernel.process.frozen_heap import leave_out_loaded
 from backend.kernel.process.heartbeats import SENT_AT
 from backend.kernel.request_context import Current, begin
 from backend.logs.setup import get_logger
+from backend.tasks import overflow
 from backend.tasks.schedule_lock import ScheduleLock
 
 # Started by root on a bare machine, everything but the engines runs as root; JSON is all we accept.
@@ -54,6 +55,12 @@ def beat_is_alive() -> None:
 
     with _redis() as client:
         heartbeats.note(client, heartbeats.BEAT)
+
+
+@app.task(name="backend.start_overflows", ignore_result=True)
+def start_overflows() -> None:
+    """Start tasks that got no place in a lane, and that a worker which died was to start."""
+    overflow.start_all()
 
 
 def _redis() -> redis.Redis:

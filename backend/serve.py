@@ -90,8 +90,8 @@ def serve_all() -> None:
 
 
 def serve(role: str) -> None:
-    """Run the processes of a role until SIGTERM. Servers have a supervisor of their own; workers
-    and beat are one process, which ends when it fails."""
+    """Run the processes of a role until SIGTERM. Servers, and a worker of several processes,
+    have a supervisor of their own; others are one process, which ends when it fails."""
     if role == "web":
         import backend.wsgi  # noqa: F401 (sets Django up)
     else:

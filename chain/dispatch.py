@@ -7,6 +7,7 @@ answer keeps one thread, and no queue grows.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -113,6 +114,12 @@ def start_backfills(network_id: int) -> None:
     the next ``dispatch``: what there is to be read has changed. If the task is lost, that sends
     another."""
     transaction.on_commit(partial(_start_backfills, network_id), robust=True)
+
+
+def send_again(name: str, network_id: int) -> None:
+    """Send a network's task that got no place. If it is lost, ``dispatch`` sends another."""
+    with suppress(BrokerAway):
+        broker.send(task(name), network_id, expires=_SECONDS)
 
 
 def _start_backfills(network_id: int) -> None:

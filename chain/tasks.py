@@ -6,7 +6,13 @@ finds out each second what is due, so a task that is lost is sent again.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from celery import shared_task
+
+from backend.tasks import lanes
+from backend.tasks.lanes import Lane
 
 
 @shared_task(name="chain.dispatch", ignore_result=True)
@@ -22,7 +28,7 @@ def follow(network_id: int) -> None:
     """Read the blocks that a network has got since."""
     from chain.indexing.schedule import polls
 
-    polls.poll(network_id)
+    _in_lane(lanes.chains(), "chain.follow", polls.poll, network_id)
 
 
 @shared_task(name="chain.check_due", ignore_result=True)
@@ -30,7 +36,7 @@ def check_due(network_id: int) -> None:
     """Check the pending transactions of a network that are due."""
     from chain import monitor
 
-    monitor.check_due(network_id)
+    _in_lane(lanes.chains(), "chain.check_due", monitor.check_due, network_id)
 
 
 @shared_task(name="chain.backfill", ignore_result=True)
@@ -38,7 +44,7 @@ def backfill(network_id: int) -> None:
     """Read some of what lies behind the cursor."""
     from chain.indexing.history import backfill as backfilling
 
-    backfilling.advance(network_id)
+    _in_lane(lanes.BACKFILLS, "chain.backfill", backfilling.advance, network_id)
 
 
 @shared_task(name="chain.finalize_all", ignore_result=True)
@@ -55,7 +61,7 @@ def finalize(network_id: int) -> None:
     """Mark what has become final on a network."""
     from chain import monitor
 
-    monitor.finalize(network_id)
+    _in_lane(lanes.chains(), "chain.finalize", monitor.finalize, network_id)
 
 
 @shared_task(name="chain.resend_all", ignore_result=True)
@@ -71,7 +77,7 @@ def resend(network_id: int) -> None:
     """Send again what was signed and isn't mined; replace what is stuck."""
     from chain.sending import maintenance
 
-    maintenance.resend(network_id)
+    _in_lane(lanes.chains(), "chain.resend", maintenance.resend, network_id)
 
 
 @shared_task(name="chain.audit_all", ignore_result=True)
@@ -88,7 +94,7 @@ def audit(network_id: int) -> None:
     """Compare what is stored of a network with its chain."""
     from chain.indexing.repair import audits
 
-    audits.audit(network_id)
+    _in_lane(lanes.BACKFILLS, "chain.audit", audits.audit, network_id)
 
 
 @shared_task(name="chain.prune", ignore_result=True)
@@ -97,3 +103,15 @@ def prune() -> None:
     from chain.indexing.storage import retention
 
     retention.prune()
+
+
+def _in_lane(lane: Lane, name: str, work: Callable[[int], object], network_id: int) -> None:
+    """Do work for a network if its nodes have a place, or send the task again when they have."""
+    from chain import dispatch as dispatching
+
+    network = str(network_id)
+    with lane.place(network) as has_place:
+        if has_place:
+            work(network_id)
+        else:
+            lane.call_with_room(network, name, partial(dispatching.send_again, name, network_id))

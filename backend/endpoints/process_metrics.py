@@ -21,6 +21,7 @@ from prometheus_client.core import (
 from backend.kernel import request_counts
 from backend.kernel.process import heartbeats, liveness, restart_report
 from backend.settings.schedule import BACKFILL, CHAIN, JOBS
+from backend.tasks import overflow
 from objects.database.statements import fetch
 
 _QUEUES: Final = ("default", JOBS, CHAIN, BACKFILL)
@@ -61,6 +62,7 @@ def of_queues(client: redis.Redis) -> Iterator[Metric]:
         sent_at = _sent_at(client.lindex(name, -1))
         if sent_at is not None:
             age.add_metric([queue], max(0.0, time() - sent_at))
+    length.add_metric(["overflow"], float(overflow.length(client)))
     yield length
     yield age
 

@@ -17,6 +17,7 @@ ROUTES: Final[dict[str, Any]] = {
 }
 _EVERY: Final[dict[str, tuple[str, float]]] = {
     "beat-is-alive": ("backend.beat_is_alive", 15.0),
+    "start-overflows": ("backend.start_overflows", 15.0),
     "remove-expired": ("objects.remove_expired", 3600.0),
     "deliver-webhooks": ("functions.deliver_due", 30.0),
     "forget-webhooks": ("functions.forget_old_deliveries", 3600.0),

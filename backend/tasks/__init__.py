@@ -1,1 +1,1 @@
-"""Celery's surroundings: sending tasks without waiting for Redis, and the schedule's lock."""
+"""Celery's surroundings: sending tasks, lanes of workers, and the lock of the schedule."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from celery import shared_task
+from celery import Task, shared_task
 
 from backend.kernel.principal import Authority, Principal
 from backend.kernel.request_context import current
 from backend.logs.setup import get_logger
-from backend.tasks import broker
+from backend.tasks import broker, lanes
 from functions.runtime.registry import Trigger, registry
 from functions.triggers.calls import fire
 from objects.core.names import Subject
@@ -38,8 +38,9 @@ def start_trigger(trigger: Trigger, occasion: Occasion) -> None:
     )
 
 
-@shared_task(name="functions.run_trigger", ignore_result=True)
+@shared_task(name="functions.run_trigger", bind=True, ignore_result=True)
 def run_trigger(
+    self: Task[Any, Any],
     event: Event,
     registered_for: str,
     class_name: str,
@@ -49,6 +50,19 @@ def run_trigger(
     context: dict[str, Any],
 ) -> None:
     """Run a background trigger. May run twice, if a worker dies in the middle."""
+    with lanes.task_place(self, lanes.TRIGGERS, f"{event} of {registered_for}"):
+        _run_trigger(event, registered_for, class_name, principal, obj, original, context)
+
+
+def _run_trigger(
+    event: Event,
+    registered_for: str,
+    class_name: str,
+    principal: dict[str, Any],
+    obj: dict[str, Any] | None,
+    original: dict[str, Any] | None,
+    context: dict[str, Any],
+) -> None:
     caller = Principal(
         Authority(principal.pop("authority")),
         roles=frozenset(principal.pop("roles")),

@@ -6,28 +6,29 @@ request doesn't, and retries with increasing pauses until the receiver accepts i
 rows that a request, a worker or the broker has lost. Delivery is at least once, with the same
 ``webhook-id`` for each attempt, and not always in order.
 
+A worker's task is for a webhook, and sends the delivery that is due first. The receiver has its
+share of the lane for webhooks (``backend.tasks.lanes``), so deliveries to others don't wait for it.
+
 Taking a row postpones its due time in the same statement, so that no other process takes it. If
 the process dies, the row becomes due again.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from datetime import timedelta
-from functools import cache, partial
+from functools import partial
 from random import uniform
 from typing import Final, NamedTuple, TypeAlias
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models.functions import Now
 
-from backend.kernel.outgoing import Response, Unreachable
+from backend.kernel.outgoing import Response, Unreachable, origin_of, spare_turn
 from backend.kernel.request_context import current
 from backend.logs.setup import get_logger
 from backend.settings.conf import service_settings
-from backend.tasks import broker
+from backend.tasks import broker, lanes
 from backend.tasks.broker import BrokerAway
 from backend.tasks.registered import task
 from functions.webhooks import client, payload, request_time, signatures
@@ -35,7 +36,7 @@ from functions.webhooks.models import Delivery, Hook
 from functions.webhooks.responses import BadResponse, Refusal, check_received
 from objects.database import hold
 from objects.database.orm import orm_queries
-from objects.database.statements import fetch_rows
+from objects.database.statements import fetch, fetch_rows
 from objects.triggers import Occasion
 
 PAUSES: Final = (60, 120, 600, 1800, 3600, 7200, 14_400)
@@ -45,7 +46,6 @@ _LEASES: Final = (*PAUSES, PAUSES[0])
 """Seconds for which an attempt has its row. No pause follows the last one; it has that of the
 first."""
 _REST: Final = 30.0  # seconds until a receiver that didn't respond is called again
-_MOST_STARTED: Final = 1000
 _LEAST_TIME: Final = 0.5
 """Seconds that a request has to have left for an attempt. With less, an attempt would often fail
 although the receiver works, and its webhook would be paused."""
@@ -81,33 +81,54 @@ def enqueue(hook_id: int, trigger_name: str, occasion: Occasion) -> None:
         )
         for row in rows:
             send = (
-                start
+                partial(start, hook_id)
                 if row.background or not request_time.is_in_request()
-                else partial(deliver_in_request, gives_refusal=gives_refusal)
+                else partial(deliver_in_request, row.id, hook_id, gives_refusal=gives_refusal)
             )
-            transaction.on_commit(partial(send, row.id), robust=True)
+            transaction.on_commit(send, robust=True)
 
 
-def start(delivery_id: int) -> None:
-    """Queue a delivery for a worker. Without a broker the sweep sends it later."""
+def start(hook_id: int) -> None:
+    """Have a worker send a webhook's deliveries. Without a broker the sweep does it later."""
     try:
-        broker.send(task("functions.deliver"), delivery_id, expires=300)
+        broker.send(task("functions.deliver"), hook_id, expires=300)
     except BrokerAway as error:
         log.warning("no broker; a webhook is sent later", exc_info=error)
 
 
+_IS_PAUSED: Final = f"""(h.rests_until > now()
+    -- A later time means that the clock was set back.
+    AND h.rests_until <= now() + interval '{_REST} s')"""
+# One step of the index for each webhook, however many deliveries it has. A locked row is being
+# taken.
+_WITH_DUE: Final = f"""
+WITH RECURSIVE hooks AS (
+    SELECT min(hook_id) AS id FROM functions_delivery WHERE state = 'pending'
+    UNION ALL
+    SELECT (SELECT min(d.hook_id) FROM functions_delivery d
+            WHERE d.state = 'pending' AND d.hook_id > hooks.id)
+    FROM hooks WHERE hooks.id IS NOT NULL
+)
+SELECT hooks.id
+FROM hooks LEFT JOIN functions_hook h ON h.id = hooks.id
+CROSS JOIN LATERAL (
+    SELECT FROM functions_delivery d
+    WHERE d.hook_id = hooks.id AND d.state = 'pending' AND d.due_at <= now()
+    ORDER BY d.due_at LIMIT 1 FOR UPDATE SKIP LOCKED
+) due
+WHERE {_IS_PAUSED} IS NOT TRUE
+"""
+
+
 def start_due() -> int:
-    """Queue all deliveries that are due and return their number; none while they are held."""
+    """Start all webhooks that have deliveries which are due, and return their number; none while
+    deliveries are held."""
     if hold.is_on():
         return 0
-    due = Delivery.objects.filter(state=Delivery.State.PENDING, due_at__lte=Now())
-    with orm_queries(), transaction.atomic():
-        # A locked row is being taken.
-        free = due.select_for_update(skip_locked=True).order_by("due_at")
-        delivery_ids = [*free.values_list("pk", flat=True)[:_MOST_STARTED]]
-    for delivery_id in delivery_ids:
-        start(delivery_id)
-    return len(delivery_ids)
+    rows = fetch(_WITH_DUE, (), prepare=False)
+    for (hook_id,) in rows:
+        start(hook_id)
+    return len(rows)
 
 
 class _Taken(NamedTuple):
@@ -118,21 +139,40 @@ class _Taken(NamedTuple):
     attempt: int
     hook_id: int
     url: str | None
-    is_paused: bool
+    has_more: bool
+    """Whether others of its webhook are due."""
 
 
-def deliver(delivery_id: int) -> None:
-    """Send a delivery if it is due and no other process has taken it."""
-    taken = _take(delivery_id)
-    if taken is None:
-        return
-    try:
-        _send(taken, client.post)
-    except Refusal as error:
-        _failed(taken, str(error))
+def deliver(hook_id: int) -> None:
+    """Send the delivery of a webhook that is due first, if its receiver has a place.
+
+    If others are due, another task is started for them as soon as there is a place.
+    """
+    receiver = _receiver(hook_id)
+    start_next = partial(lanes.WEBHOOKS.call_with_room, receiver, hook_id, partial(start, hook_id))
+    with lanes.WEBHOOKS.place(receiver) as has_place:
+        if not has_place:
+            start_next()
+            return
+        taken = _take(hook_id)
+        if taken is None:
+            return
+        if taken.has_more:
+            start_next()
+        try:
+            _send(taken, client.send)
+        except Refusal as error:
+            _failed(taken, str(error))
 
 
-def deliver_in_request(delivery_id: int, *, gives_refusal: bool = False) -> None:
+def _receiver(hook_id: int) -> str:
+    """Return the origin of a webhook's URL, or "" for a webhook that was removed."""
+    with orm_queries():
+        url = Hook.objects.filter(pk=hook_id).values_list("url", flat=True).first()
+    return origin_of(url or "")
+
+
+def deliver_in_request(delivery_id: int, hook_id: int, *, gives_refusal: bool = False) -> None:
     """Send a delivery while the client waits, or leave it to a worker.
 
     A worker gets it if the time of the request is used up, or if a quarter of the threads already
@@ -140,17 +180,14 @@ def deliver_in_request(delivery_id: int, *, gives_refusal: bool = False) -> None
     responds with, and the delivery has ended.
     """
     seconds = request_time.left_afterwards()
-    turns = _turns()
-    if seconds < _LEAST_TIME or not turns.acquire(blocking=False):
-        start(delivery_id)
-        return
-    try:
+    with spare_turn() as has_turn:
+        if seconds < _LEAST_TIME or not has_turn:
+            start(hook_id)
+            return
         with request_time.counted_afterwards():
-            taken = _take(delivery_id)
+            taken = _take(hook_id, delivery_id)
             if taken is not None:
                 _send_in_request(taken, seconds, gives_refusal)
-    finally:
-        turns.release()
 
 
 def _send_in_request(taken: _Taken, seconds: float, gives_refusal: bool) -> None:
@@ -163,16 +200,6 @@ def _send_in_request(taken: _Taken, seconds: float, gives_refusal: bool) -> None
             request_time.use().refusal = refusal.error()
         else:
             _failed(taken, str(refusal))
-
-
-@cache
-def _turns() -> threading.BoundedSemaphore:
-    """The threads that may wait for webhooks after an operation at the same moment.
-
-    Those that operations depend on have turns of their own (``backend.kernel.outgoing``), for up to
-    half of the threads, so a slow receiver of notifications can't delay them.
-    """
-    return threading.BoundedSemaphore(max(1, settings.WEB_THREADS // 4))
 
 
 def _send(taken: _Taken, post: _Post) -> None:
@@ -192,40 +219,48 @@ def _send(taken: _Taken, post: _Post) -> None:
         _end(taken.id, Delivery.State.DELIVERED, "")
 
 
-# The lock is held for this statement only. A delivery of a paused hook is postponed without
-# counting an attempt.
+# The lock is held for this statement only. Deliveries of a paused webhook stay as they are; the
+# condition doesn't depend on the row, so it is evaluated once.
 _TAKE: Final = f"""
 WITH due AS (
-    SELECT d.id, h.url, h.rests_until, d.hook_id,
-        -- A later time means that the clock was set back.
-        h.rests_until > now() AND h.rests_until <= now() + interval '{_REST} s' AS is_paused
-    FROM functions_delivery d LEFT JOIN functions_hook h ON h.id = d.hook_id
-    WHERE d.id = %(delivery_id)s AND d.state = 'pending' AND d.due_at <= now()
+    SELECT id FROM functions_delivery d
+    WHERE {{which}} AND state = 'pending' AND due_at <= now()
+        AND NOT EXISTS (SELECT FROM functions_hook h WHERE h.id = %(hook_id)s AND {_IS_PAUSED})
         AND NOT {hold.IS_ON}
-    FOR UPDATE OF d SKIP LOCKED
+    ORDER BY due_at LIMIT 1
+    FOR UPDATE SKIP LOCKED
 )
 UPDATE functions_delivery d SET
-    attempts = d.attempts + (CASE WHEN due.is_paused THEN 0 ELSE 1 END),
-    due_at = CASE WHEN due.is_paused THEN due.rests_until
-        ELSE now() + make_interval(secs => (ARRAY[{", ".join(map(str, _LEASES))}])
-            [least(d.attempts + 1, {ATTEMPTS})] * %(spread)s::double precision) END
+    attempts = d.attempts + 1,
+    due_at = now() + make_interval(secs => (ARRAY[{", ".join(map(str, _LEASES))}])
+        [least(d.attempts + 1, {ATTEMPTS})] * %(spread)s::double precision)
 FROM due WHERE d.id = due.id
-RETURNING d.id, d.key, d.about, d.body, d.attempts, d.hook_id, due.url,
-    COALESCE(due.is_paused, false)
+RETURNING d.id, d.key, d.about, d.body, d.attempts, d.hook_id,
+    (SELECT url FROM functions_hook h WHERE h.id = d.hook_id),
+    EXISTS (
+        SELECT FROM functions_delivery other
+        WHERE other.hook_id = d.hook_id AND other.state = 'pending' AND other.due_at <= now()
+            AND other.id <> d.id
+    )
 """
+_TAKE_FIRST: Final = _TAKE.format(which="hook_id = %(hook_id)s")
+_TAKE_THIS: Final = _TAKE.format(which="id = %(delivery_id)s")
 
 
-def _take(delivery_id: int) -> _Taken | None:
-    values = {"delivery_id": delivery_id, "spread": uniform(1, 1.2)}
-    rows = fetch_rows(_Taken, _TAKE, values, prepare=True)
-    if not rows or rows[0].is_paused:
-        return None
-    taken = rows[0]
-    if taken.attempt > ATTEMPTS:
+def _take(hook_id: int, delivery_id: int | None = None) -> _Taken | None:
+    """Take a delivery if it is due, or the one of a webhook that is due first."""
+    values: dict[str, float] = {"hook_id": hook_id, "spread": uniform(1, 1.2)}
+    statement = _TAKE_FIRST
+    if delivery_id is not None:
+        values["delivery_id"] = delivery_id
+        statement = _TAKE_THIS
+    while rows := fetch_rows(_Taken, statement, values, prepare=True):
+        (taken,) = rows
+        if taken.attempt <= ATTEMPTS:
+            return taken
         # The worker of the last attempt has died.
         _give_up(taken, "the last attempt wasn't finished")
-        return None
-    return taken
+    return None
 
 
 def _failed(taken: _Taken, reason: str) -> None:
@@ -258,13 +293,15 @@ def redeliver(delivery_ids: list[int]) -> int:
     """Restart these deliveries in any state, and return how many existed."""
     with orm_queries(), transaction.atomic():
         deliveries = Delivery.objects.filter(pk__in=delivery_ids)
-        existing = [*deliveries.select_for_update().order_by("pk").values_list("pk", flat=True)]
+        hook_ids = [
+            *deliveries.select_for_update().order_by("pk").values_list("hook_id", flat=True)
+        ]
         deliveries.update(
             state=Delivery.State.PENDING, attempts=0, due_at=Now(), ended_at=None, last_error=""
         )
-        for delivery_id in existing:
-            transaction.on_commit(partial(start, delivery_id), robust=True)
-    return len(existing)
+        for hook_id in {*hook_ids}:
+            transaction.on_commit(partial(start, hook_id), robust=True)
+    return len(hook_ids)
 
 
 def prune() -> int:

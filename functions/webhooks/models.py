@@ -79,7 +79,9 @@ class Delivery(models.Model):
         verbose_name_plural = "webhook deliveries"
         indexes = (
             models.Index(
-                fields=("due_at",), name="functions_delivery_due", condition=Q(state="pending")
+                fields=("hook_id", "due_at"),
+                name="functions_delivery_hook_due",
+                condition=Q(state="pending"),
             ),
             models.Index(
                 fields=("ended_at",),

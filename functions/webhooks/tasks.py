@@ -8,14 +8,14 @@ from functions.webhooks import deliveries
 
 
 @shared_task(name="functions.deliver", ignore_result=True)
-def deliver(delivery_id: int) -> None:
-    """Send a delivery; a repeated task sends it only once."""
-    deliveries.deliver(delivery_id)
+def deliver(hook_id: int) -> None:
+    """Send what is due of a webhook; a repeated task sends each delivery only once."""
+    deliveries.deliver(hook_id)
 
 
 @shared_task(name="functions.deliver_due", ignore_result=True)
 def deliver_due() -> None:
-    """Queue deliveries that are due, including those lost by a worker or the broker."""
+    """Start webhooks with deliveries that are due, also those that a worker or the broker lost."""
     deliveries.start_due()
 
 

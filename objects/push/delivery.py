@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -51,7 +51,7 @@ ATTEMPTS: Final = len(PAUSES) + 1
 LEASE: Final = timedelta(seconds=4 * CHUNK_WAIT)
 """For sending a chunk, which takes at most ``CHUNK_WAIT``, and recording its outcomes."""
 SENDERS: Final = 4
-"""Tasks that send a push at the same time."""
+"""Tasks that send a push to one service at the same time."""
 _PUBLISH_PAUSE: Final = 1.0  # seconds
 TURN: Final = 15.0
 """Seconds after which a task lets other tasks go first."""
@@ -65,20 +65,21 @@ _STATES: Final = {
 log = get_logger("push")
 
 
-def send(push_id: str) -> bool:
-    """Send targets that are due, for ``TURN`` seconds; return whether more may be due now.
+def send(push_id: str, service: str) -> bool:
+    """Send targets of a service that are due, for ``TURN`` seconds; return whether more may be due
+    now.
 
     Sends nothing in maintenance mode and in a held instance, nor while ``SENDERS`` others send the
-    push.
+    push to this service.
     """
     for number in range(SENDERS):
-        with locks.try_held(push_sender(push_id, number)) as is_free:
+        with locks.try_held(push_sender(push_id, service, number)) as is_free:
             if is_free:
-                return _send(push_id)
+                return _send(push_id, service)
     return False
 
 
-def _send(push_id: str) -> bool:
+def _send(push_id: str, service: str) -> bool:
     end = monotonic() + TURN
     published_at = 0.0
     with orm_queries():
@@ -88,13 +89,13 @@ def _send(push_id: str) -> bool:
         return False
     request = decode_request(push.request)
     is_more = True
-    with closing(Senders()) as senders:
+    with closing(Sender(service)) as sender:
         while is_more and monotonic() < end:
             if hold.is_on() or maintenance.state() is not None:
                 return False
-            targets = _claim(push_id)
+            targets = _claim(push_id, service)
             if targets:
-                _record(push, targets, senders.send(push_id, request, targets))
+                _record(push, targets, sender.send(push_id, request, targets))
             if targets and monotonic() - published_at > _PUBLISH_PAUSE:
                 statuses.publish(push_id)
                 published_at = monotonic()
@@ -104,15 +105,15 @@ def _send(push_id: str) -> bool:
     return is_more
 
 
-def _claim(push_id: str) -> list[PushTarget]:
-    """Claim targets that are due; locked ones are being claimed by another worker.
+def _claim(push_id: str, service: str) -> list[PushTarget]:
+    """Claim targets of a service that are due; locked ones are being claimed by another worker.
 
     After the commit of a cancellation none are claimed, so at most the chunks that were claimed
     before are still sent.
     """
     with orm_queries(), transaction.atomic():
         due = PushTarget.objects.filter(
-            push_id=push_id, state=PushTarget.State.PENDING, due_at__lte=Now()
+            setup.is_of(service), push_id=push_id, state=PushTarget.State.PENDING, due_at__lte=Now()
         ).exclude(push__state=Push.State.ENDED)
         free = due.select_for_update(of=("self",), skip_locked=True).order_by("due_at", "id")
         ids = [*free.values_list("pk", flat=True)[:CHUNK]]
@@ -124,18 +125,19 @@ def _claim(push_id: str) -> list[PushTarget]:
 # -- Sending --------------------------------------------------------------------------------------
 
 
-class Senders:
-    """The adapters of one task, with the event loop that they run in."""
+class Sender:
+    """The adapter of one task, with the event loop that it runs in."""
 
-    def __init__(self) -> None:
+    def __init__(self, service: str) -> None:
+        self._service = service
         self._runner = asyncio.Runner()
-        self._adapters: dict[str, Adapter] = {}
+        self._adapter: Adapter | None = None
 
     def close(self) -> None:
         """Close connections and the event loop."""
         try:
-            for adapter in self._adapters.values():
-                self._runner.run(adapter.close())
+            if self._adapter is not None:
+                self._runner.run(self._adapter.close())
         except BaseException as problem:
             if is_from_outside(problem):
                 raise
@@ -147,45 +149,37 @@ class Senders:
     def send(
         self, push_id: str, request: PushRequest, targets: Sequence[PushTarget]
     ) -> list[Outcome]:
-        """Send to targets by the adapters of their types and return the outcomes, in order."""
+        """Send to targets of the service and return the outcomes, in order."""
         now = time()
         outcomes: dict[int, Outcome] = {}
-        by_adapter: dict[str, list[PushTarget]] = defaultdict(list)
+        to_send: list[PushTarget] = []
         for target in targets:
-            name = setup.adapter_of(target.push_type)
             if target.attempts > ATTEMPTS:
                 outcomes[target.pk] = failed("the last attempt wasn't finished")
             elif target.expires_at is not None and target.expires_at.timestamp() <= now:
                 outcomes[target.pk] = failed("expired before it could be sent")
-            elif name is None:
+            elif setup.adapter_of(target.push_type) is None:
                 outcomes[target.pk] = failed("no adapter for this type of device")
             else:
-                by_adapter[name].append(target)
-        messages = {
-            name: [_message(push_id, request, target, now) for target in group]
-            for name, group in by_adapter.items()
-        }
-        results = self._runner.run(self._send_all(messages))
-        for group, group_outcomes in zip(by_adapter.values(), results, strict=True):
-            for target, outcome in zip(group, group_outcomes, strict=True):
+                to_send.append(target)
+        if to_send:
+            messages = [_message(push_id, request, target, now) for target in to_send]
+            results = self._runner.run(self._send(messages))
+            for target, outcome in zip(to_send, results, strict=True):
                 outcomes[target.pk] = outcome
         return [outcomes[target.pk] for target in targets]
 
-    async def _send_all(self, messages: Mapping[str, Sequence[Message]]) -> list[list[Outcome]]:
-        """Send by all adapters at the same time: a chunk may take no longer than one of them."""
-        return await asyncio.gather(*(self._send(name, batch) for name, batch in messages.items()))
-
-    async def _send(self, name: str, messages: Sequence[Message]) -> list[Outcome]:
+    async def _send(self, messages: Sequence[Message]) -> list[Outcome]:
         try:
-            if name not in self._adapters:
-                self._adapters[name] = setup.make(name)
-            outcomes = await self._adapters[name].send(messages)
+            if self._adapter is None:
+                self._adapter = setup.make(self._service)
+            outcomes = await self._adapter.send(messages)
             return [_storable(outcome) for _, outcome in zip(messages, outcomes, strict=True)]
         except BaseException as error:
             if isinstance(error, asyncio.CancelledError) or is_from_outside(error):
                 raise
             # An adapter's own error would otherwise be repeated by all workers without end.
-            log.error("an adapter of pushes failed", adapter=name, exc_info=error)
+            log.error("an adapter of pushes failed", adapter=self._service, exc_info=error)
             return [INTERNAL_ERROR] * len(messages)
 
 

@@ -116,13 +116,14 @@ def start(push_id: str) -> None:
     _queue("objects.prepare_push", push_id)
 
 
-def continue_sending(push_id: str) -> None:
-    """Have a worker send targets that are due."""
-    _queue("objects.send_push", push_id)
+def continue_sending(push_id: str, service: str | None = None) -> None:
+    """Have workers send targets that are due: of one service, or of each by a task of its own."""
+    for name in setup.services() if service is None else [service]:
+        _queue("objects.send_push", push_id, name)
 
 
-def _queue(name: str, push_id: str) -> None:
+def _queue(name: str, push_id: str, *arguments: str) -> None:
     try:
-        broker.send(task(name), push_id, expires=300)
+        broker.send(task(name), push_id, *arguments, expires=300)
     except BrokerAway as error:
         log.warning("no broker; a push is sent later", push=push_id, exc_info=error)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from time import monotonic
 
 from celery import shared_task
 
+from backend.tasks import lanes
 from objects.push import delivery, expansion, retention, statuses
 from objects.push.service import continue_sending, start
 
@@ -27,10 +29,21 @@ def prepare_push(push_id: str) -> None:
 
 
 @shared_task(name="objects.send_push", ignore_result=True)
-def send_push(push_id: str) -> None:
-    """Send targets of a push that are due; a repeated task sends each of them once."""
-    if delivery.send(push_id):
+def send_push(push_id: str, service: str | None = None) -> None:
+    """Send targets of a push to one service that are due; a repeated task sends each of them once.
+
+    Without a service, as older versions have sent it, there is one task for each.
+    """
+    if service is None:
         continue_sending(push_id)
+        return
+    again = partial(continue_sending, push_id, service)
+    with lanes.PUSHES.place(service) as has_place:
+        is_more = has_place and delivery.send(push_id, service)
+    if is_more:
+        again()
+    elif not has_place:
+        lanes.PUSHES.call_with_room(service, push_id, again)
 
 
 @shared_task(name="objects.send_due_pushes", ignore_result=True)

@@ -12,9 +12,11 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
+from backend.tasks import lanes
 from chain import dispatch
 from chain.indexing.contract_versions import contracts_changed
 from chain.models import Backfill, Blockchain, Cursor, Transaction
+from chain.tasks import backfill
 from objects.definitions.models import Maintenance
 from tests.chain.rpc.networks import network
 from tests.rest import MASTER, Api
@@ -85,6 +87,16 @@ def test_transactions_are_checked_after_the_clock_was_set_back() -> None:
         Transaction.objects.update(next_check_at=timezone.now() + ahead)
         dispatch.bring_checks_forward()
         assert sent() == {"chain": count, "backfill": 0}
+
+
+def test_a_backfill_whose_nodes_do_not_answer_delays_none_of_another_network() -> None:
+    with lanes.BACKFILLS.place("5") as has_place:
+        assert has_place
+        assert sent_by(lambda: backfill(5)) == {"chain": 0, "backfill": 0}
+        with lanes.BACKFILLS.place("6") as has_place:
+            assert has_place
+        assert waiting() == {"chain": 0, "backfill": 0}
+    assert waiting() == {"chain": 0, "backfill": 1}
 
 
 def test_open_backfills_are_sent_to_their_own_queue() -> None:

@@ -89,13 +89,13 @@ def test_the_receiver_is_called_as_it_says(tmp_path: Path) -> None:
         from django.test import override_settings
 
         with override_settings(SERVICE=_with(WEBHOOK_ALLOW_PRIVATE=("127.0.0.0/8",))):
-            deliveries.deliver(delivery.id)
+            deliveries.deliver(delivery.hook_id)
         delivery.refresh_from_db()
         assert (delivery.state, delivery.last_error) == ("pending", "not from us")
         deliveries.redeliver([delivery.id])
         settings = _with(WEBHOOK_ALLOW_PRIVATE=("127.0.0.0/8",), WEBHOOK_SECRET=SECRET)
         with override_settings(SERVICE=settings):
-            deliveries.deliver(delivery.id)
+            deliveries.deliver(delivery.hook_id)
         delivery.refresh_from_db()
         assert delivery.state == "delivered"  # the receiver has seen its id and prints nothing
         assert receiver.stdout is not None

@@ -20,7 +20,7 @@ from functions.triggers.tasks import run_trigger
 from objects import triggers
 from objects.core.names import SESSION, USER
 from objects.push.adapters.base import INTERNAL_ERROR, SENT, Message, Outcome
-from objects.push.delivery import Senders
+from objects.push.delivery import Sender
 from objects.push.models import PushTarget
 from objects.push.requests import PushRequest
 from objects.triggers import Occasion
@@ -226,8 +226,8 @@ def send(adapter: Courier) -> list[Outcome]:
     target = PushTarget(device_type="android", push_type="android", attempts=1)
 
     def run() -> list[Outcome]:
-        with adapters(log=adapter), closing(Senders()) as senders:  # type: ignore[arg-type]
-            return senders.send("push", PushRequest({}, {"data": {"alert": "Hello"}}), [target])
+        with adapters(log=adapter), closing(Sender("log")) as sender:  # type: ignore[arg-type]
+            return sender.send("push", PushRequest({}, {"data": {"alert": "Hello"}}), [target])
 
     return in_thread(run)
 

@@ -97,9 +97,10 @@ def unique_value(class_name: str, field: str, value: str) -> AdvisoryLock:
     return _text(f"{class_name}.{field}={value}")
 
 
-def push_sender(push_id: str, number: int) -> AdvisoryLock:
-    """One of the tasks that send a push at the same time. Correctness doesn't depend on it."""
-    return _text(f"push:{push_id}:{number}")
+def push_sender(push_id: str, service: str, number: int) -> AdvisoryLock:
+    """One of the tasks that send a push to a service at the same time. Correctness doesn't depend
+    on it."""
+    return _text(f"push:{push_id}:{service}:{number}")
 
 
 def push_status(push_id: str) -> AdvisoryLock:

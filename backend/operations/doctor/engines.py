@@ -17,6 +17,7 @@ from backend.kernel.doctor import DATABASE, Finding, check, fail, ok, warn
 from backend.kernel.texts.redaction import mask_text
 from backend.operations.backup import postgres
 from backend.operations.backup.problems import BackupError
+from backend.tasks import lanes
 
 OLDEST = 16
 _MEGABYTE = 2**20
@@ -96,12 +97,12 @@ def database_settings() -> Iterator[Finding]:
             "A quarter of the machine's memory is usual.",
         )
     most = int(setting["max_connections"]) - int(setting["superuser_reserved_connections"])
-    needed = settings.WEB_WORKERS * settings.WEB_THREADS + settings.CELERY_WORKER_CONCURRENCY + 5
+    needed = settings.WEB_WORKERS * settings.WEB_THREADS + lanes.threads() + 5
     if needed > most:
         has_problem = True
         yield warn(
             f"This machine's processes may open {needed} connections, the server takes {most}.",
-            "Raise max_connections, or lower WEB_WORKERS or WEB_THREADS.",
+            "Raise max_connections, or lower WEB_WORKERS, WEB_THREADS or WORKER_CONCURRENCY.",
         )
     # A dump locks every table, a restore every table and index, in one transaction.
     (relations,) = _row("SELECT count(*) FROM pg_class WHERE relkind IN ('r', 'p', 'i', 'I', 't')")

@@ -10,6 +10,7 @@ from django.conf import settings
 
 from backend.kernel.doctor import Finding, check, fail, ok, warn
 from backend.kernel.process import heartbeats, restart_report
+from backend.tasks import overflow
 
 _SILENCE = {  # seconds
     heartbeats.WORKER: 20,
@@ -63,6 +64,7 @@ def processes() -> Iterator[Finding]:
     with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=3) as client:
         heartbeat = {which: heartbeats.latest(client, which) for which in _SILENCE}
         queued: int = client.llen(f"celery:{settings.CELERY_TASK_DEFAULT_QUEUE}")
+        queued += overflow.length(client)
     has_problem = False
     for which, silence in _SILENCE.items():
         last = heartbeat[which]

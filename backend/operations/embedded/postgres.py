@@ -40,7 +40,7 @@ UNSAFE_BUT_FAST = {
 
 _SMALL = {
     "shared_buffers": "32MB",
-    "max_connections": "40",
+    "max_connections": "60",
     "max_worker_processes": "2",
     # Each worker for reading takes some megabytes.
     "io_method": "sync",

@@ -15,6 +15,7 @@ from django.conf import settings
 from django.db import connections
 
 from backend.kernel import doctor
+from backend.kernel.outgoing import turns
 from backend.kernel.process import liveness
 from backend.kernel.process.children import name_this
 from backend.logs import setup
@@ -23,8 +24,8 @@ from backend.operations.processes.supervisor import Role
 from backend.server.listeners import close_others, listening_socket
 from backend.settings import django as declared
 from backend.settings.schedule import BACKFILL, CHAIN, JOBS
+from backend.tasks import lanes
 
-_SMALL_CONCURRENCY: Final = 8
 log = setup.get_logger("processes")
 
 
@@ -116,8 +117,8 @@ def _raise_file_limit() -> None:
 
 
 def _worker() -> None:
-    """Celery: tasks."""
-    _work("worker", settings.CELERY_TASK_DEFAULT_QUEUE, settings.CELERY_WORKER_CONCURRENCY)
+    """Celery: tasks, in threads, since many of them wait for other servers."""
+    _work("worker", settings.CELERY_TASK_DEFAULT_QUEUE, lanes.THREADS, pool="threads")
 
 
 def _jobs() -> None:
@@ -135,8 +136,9 @@ def _chain() -> None:
 
 
 def _backfill() -> None:
-    """Celery: reading what lies behind, in processes, since it is work for the processor."""
-    _work("backfill", BACKFILL, settings.BACKFILL_CONCURRENCY)
+    """Celery: events of older blocks, in processes, since it is work for the processor, each with
+    threads, so that a network that doesn't answer delays no other."""
+    _work("backfill", BACKFILL, lanes.BACKFILLS.places, pool="threads")
 
 
 def _small_worker() -> None:
@@ -147,7 +149,7 @@ def _small_worker() -> None:
     wakeups.install()
     threading.Thread(target=_keep_schedule, args=(app,), name="schedule", daemon=True).start()
     queues = f"{settings.CELERY_TASK_DEFAULT_QUEUE},{CHAIN},{BACKFILL}"
-    _work("worker", queues, _SMALL_CONCURRENCY, pool="threads")
+    _work("worker", queues, lanes.SMALL_THREADS, pool="threads")
 
 
 def _keep_schedule(app: Any) -> None:
@@ -169,9 +171,11 @@ def _small_jobs() -> None:
 def _work(name: str, queues: str, concurrency: int, pool: str = "prefork") -> None:
     from backend.celery import app
 
+    if pool == "threads":
+        turns.set_threads(concurrency)
     # Not by Celery's command, whose shell takes 10 MB of each process.
     worker = app.Worker(
-        hostname=f"{name}@{socket.gethostname()}",
+        hostname=f"{name}-{os.getpid()}@{socket.gethostname()}",
         queues=queues.split(","),
         concurrency=concurrency,
         pool=pool,
@@ -192,22 +196,22 @@ def _beat() -> None:
     app.Beat(quiet=True).run()
 
 
-def _of_celery(name: str, run: Callable[[], None]) -> Role:
+def _of_celery(name: str, run: Callable[[], None], count: Callable[[], int] = lambda: 1) -> Role:
     def work() -> None:
         become(name)
         close_others()
         run()
 
-    return Role(name, work)
+    return Role(name, work, count())
 
 
 ROLES: Final[Mapping[str, Callable[[], Role]]] = {
     "web": _web,
     "realtime": _realtime,
-    "worker": partial(_of_celery, "worker", _worker),
+    "worker": partial(_of_celery, "worker", _worker, lambda: settings.CELERY_WORKER_CONCURRENCY),
     "jobs": partial(_of_celery, "jobs", _jobs),
     "chain": partial(_of_celery, "chain", _chain),
-    "backfill": partial(_of_celery, "backfill", _backfill),
+    "backfill": partial(_of_celery, "backfill", _backfill, lambda: settings.BACKFILL_CONCURRENCY),
     "beat": partial(_of_celery, "beat", _beat),
 }
 """How each role is made, with the sockets that its processes share."""

@@ -133,7 +133,9 @@ class Processes(Area):
         least=1,
         most=64,
     )
-    WORKER_CONCURRENCY = whole(2, "processes of the worker", least=1, most=512)
+    WORKER_CONCURRENCY = whole(
+        2, "processes of the worker, each with 16 threads", least=1, most=512
+    )
     JOB_CONCURRENCY = whole(
         2, "processes of the worker for jobs: how many jobs run at once", least=1, most=512
     )
@@ -143,7 +145,9 @@ class Processes(Area):
         least=1,
         most=512,
     )
-    BACKFILL_CONCURRENCY = whole(1, "processes of the worker `backfill`", least=1, most=64)
+    BACKFILL_CONCURRENCY = whole(
+        1, "processes of the worker `backfill`, each with 4 threads", least=1, most=64
+    )
     MEMORY_LIMIT = whole(
         2048,
         "memory that one process may hold; a server function that needs more fails, the process"

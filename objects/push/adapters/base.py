@@ -98,8 +98,7 @@ class Adapter(Protocol):
     async def send(self, messages: Sequence[Message]) -> list[Outcome]:
         """Send at most ``CHUNK`` messages and return the outcome of each, in order.
 
-        Takes ``CHUNK_WAIT`` seconds at most. Another adapter may send at the same time, in the same
-        event loop.
+        Takes ``CHUNK_WAIT`` seconds at most.
         """
 
     async def close(self) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from typing import Final
 
+from django.db.models import Q
+
 from backend.kernel.errors import PushMisconfigured
 from backend.settings.areas.push import EVERY_TYPE
 from backend.settings.conf import service_settings
@@ -42,6 +44,24 @@ def adapter_of(push_type: str) -> str | None:
     """Return the name of the adapter for a type of device, or None."""
     adapters = service_settings.PUSH_ADAPTERS
     return adapters.get(push_type) or adapters.get(EVERY_TYPE)
+
+
+def services() -> list[str]:
+    """Return the names of the adapters that are in use; ``""`` if pushes are switched off."""
+    return sorted({*service_settings.PUSH_ADAPTERS.values()}) or [""]
+
+
+def is_of(service: str) -> Q:
+    """Return the condition for targets that a service sends to.
+
+    Those of a type without an adapter belong to the first service, which records their failure.
+    """
+    adapters = service_settings.PUSH_ADAPTERS
+    named = {name: adapter for name, adapter in adapters.items() if name != EVERY_TYPE}
+    own = Q(push_type__in=[name for name, adapter in named.items() if adapter == service])
+    if service == adapters.get(EVERY_TYPE, services()[0]):
+        own |= ~Q(push_type__in=[*named])
+    return own
 
 
 def make(name: str) -> Adapter:

@@ -10,10 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 from celery import Task, shared_task
+from django.conf import settings
 
 from backend.kernel.errors import Held, ServiceError, UnderMaintenance
 from backend.kernel.principal import MASTER
 from backend.logs.setup import get_logger
+from backend.tasks import lanes
 from objects import service, triggers
 from objects.core.names import USER, ObjectId
 from objects.database import hold
@@ -36,6 +38,13 @@ def mail_link(
     self: Task[Any, Any], purpose: str, *, user_id: str | None = None, address: str | None = None
 ) -> None:
     """Email a link to a user, or to the user with the address, if there is one."""
+    with lanes.task_place(self, lanes.MAILS, "mail server"):
+        _mail_link(self, purpose, user_id, address)
+
+
+def _mail_link(
+    self: Task[Any, Any], purpose: str, user_id: str | None, address: str | None
+) -> None:
     recipient = recipients.reached_by(purpose, user_id=user_id, address=address)
     if recipient is None:
         return
@@ -57,7 +66,9 @@ def mail_link(
         attempt = self.request.retries
         log.warning("mail not sent", error=failure, attempt=attempt + 1)
         pause = min(_FIRST_PAUSE * 3**attempt, _LONGEST_PAUSE)
-        raise self.retry(exc=MailNotSent(failure), countdown=pause)
+        # This one may have come from an overflow, where the next attempt doesn't belong.
+        queue = settings.CELERY_TASK_DEFAULT_QUEUE
+        raise self.retry(exc=MailNotSent(failure), countdown=pause, queue=queue)
 
 
 def _is_refused(user_id: str) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from django.db import connections
 
+from backend.kernel.outgoing import spare_turn
 from functions import before_save, function
 from functions.webhooks import deliveries
 from functions.webhooks.models import Delivery, Hook
@@ -214,10 +215,9 @@ def test_without_time_or_a_free_turn_a_worker_delivers(receiver: Receiver, setti
     limit(settings, WEBHOOK_AFTER_TIMEOUT=0)
     master.make("Game")
     limit(settings, WEBHOOK_AFTER_TIMEOUT=5)
-    turns = deliveries._turns()
     with ExitStack() as held:
-        while turns.acquire(blocking=False):
-            held.callback(turns.release)
+        while held.enter_context(spare_turn()):
+            pass
         master.make("Game")
     assert states() == [("pending", 0)] * 2
     assert receiver.received == []

@@ -24,12 +24,12 @@ def test_a_delivery_waits_without_an_attempt(receiver: Receiver, background: boo
     begin_hold()
     assert master.post("/classes/Game", {"name": "chess"}).status == 201
     delivery = Delivery.objects.get()
-    deliveries.deliver(delivery.id)
+    deliveries.deliver(delivery.hook_id)
     assert deliveries.start_due() == 0
     delivery.refresh_from_db()
     assert (delivery.state, delivery.attempts, receiver.received) == ("pending", 0, [])
     assert hold.release()
-    deliveries.deliver(delivery.id)
+    deliveries.deliver(delivery.hook_id)
     assert len(receiver.received) == 1
 
 

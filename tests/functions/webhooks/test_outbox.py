@@ -38,7 +38,7 @@ def waiting() -> list[Delivery]:
 def deliver_all() -> None:
     """What workers do with all that is due."""
     for item in waiting():
-        deliveries.deliver(item.id)
+        deliveries.deliver(item.hook_id)
 
 
 def pass_time(seconds: float) -> None:
@@ -201,7 +201,7 @@ def test_two_workers_send_it_once(receiver: Receiver) -> None:
     declare("Game", "afterSave", receiver.on("/", {"success": 1}))
     master.make("Game")
     (delivery,) = waiting()
-    at_once([lambda: deliveries.deliver(delivery.id)] * 4)
+    at_once([lambda: deliveries.deliver(delivery.hook_id)] * 4)
     assert len(receiver.received) == 1
 
 
@@ -211,7 +211,7 @@ def test_what_another_worker_is_taking_is_not_waited_for(receiver: Receiver) -> 
     (delivery,) = waiting()
     with transaction.atomic():
         Delivery.objects.select_for_update().get(id=delivery.id)
-        at_once([lambda: deliveries.deliver(delivery.id)])
+        at_once([lambda: deliveries.deliver(delivery.hook_id)])
         assert at_once([deliveries.start_due]) == [0]
     assert receiver.received == []
 
@@ -220,7 +220,7 @@ def test_it_is_sent_again_if_a_worker_dies_while_it_sends(receiver: Receiver) ->
     declare("Game", "afterSave", receiver.on("/", {"success": 1}))
     master.make("Game")
     (delivery,) = waiting()
-    assert deliveries._take(delivery.id) is not None  # and never comes back
+    assert deliveries._take(delivery.hook_id) is not None  # and never comes back
     assert deliveries.start_due() == 0
     pass_time(100)
     assert deliveries.start_due() == 1

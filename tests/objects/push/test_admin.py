@@ -8,13 +8,13 @@ import pytest
 from django.test import Client
 
 from objects.database import maintenance
-from objects.push import delivery, expansion, statuses
+from objects.push import expansion, statuses
 from objects.push.adapters.base import failed
 from objects.push.models import Push
 from tests.chromium import NEEDS_CHROMIUM, browser
 from tests.objects.admin.browser import look, staff_page
 from tests.objects.admin.staff import logged_in, staff_user
-from tests.objects.push.pushing import api, cancel, install, push, status, work
+from tests.objects.push.pushing import api, cancel, install, push, send, status, work
 from tests.objects.push.recorder import Recorder
 
 PAGE = "/admin/push/"
@@ -141,7 +141,7 @@ def test_administrators_cancel_a_push(recorder: Recorder, is_running: bool) -> N
     assert "<td>cancelled" in text_of(staff, PAGE)
     assert page not in text_of(staff, f"{PAGE}{push_id}/")
     assert api.get(f"/classes/_PushStatus/{push_id}").error == (404, 101)
-    delivery.send(push_id)
+    send(push_id)
     assert recorder.messages == []
 
 

@@ -22,6 +22,7 @@ from tests.objects.push.pushing import (
     install,
     pass_time,
     push,
+    send,
     status,
     sweep,
     targets,
@@ -45,7 +46,7 @@ def test_a_scheduled_push_is_not_sent(recorder: Recorder) -> None:
     pass_time(2**31)
     assert sweep() == ([], [])
     expansion.expand(push_id)
-    delivery.send(push_id)
+    send(push_id)
     prepare_push(push_id)
     send_push(push_id)
     assert recorder.messages == []
@@ -56,7 +57,7 @@ def test_targets_that_are_read_already_are_not_sent(recorder: Recorder) -> None:
     push_id = push()
     expansion.expand(push_id)
     cancel(push_id)
-    delivery.send(push_id)
+    send(push_id)
     assert recorder.messages == []
     assert not PushTarget.objects.exists()
 
@@ -71,7 +72,7 @@ def test_devices_are_not_tried_again(recorder: Recorder) -> None:
     recorder.outcomes = {}
     pass_time(10_000)
     assert [finding.level for finding in doctor.push_notifications()] == ["ok"]
-    delivery.send(push_id)
+    send(push_id)
     assert len(recorder.messages) == 2
     assert state_of(push_id) == "ended"
     assert not PushTarget.objects.filter(state="pending").exists()
@@ -83,7 +84,7 @@ def test_a_purge_of_the_class_cancels_all_pushes(recorder: Recorder) -> None:
     work(finished)
     expansion.expand(open_push)
     assert api.delete("/purge/_PushStatus").status == 200
-    delivery.send(open_push)
+    send(open_push)
     assert len(recorder.messages) == 1
     assert {state_of(finished), state_of(open_push)} == {"ended"}
     assert Push.objects.get(pk=finished).error == ""
@@ -105,7 +106,7 @@ def test_a_worker_that_is_sending_finishes_its_chunk_alone(recorder: Recorder) -
     expansion.expand(push_id)
     recorder.outcomes = {targets(push_id)[0].device_token: later("busy")}
     recorder.meanwhile = lambda: cancel(push_id)
-    delivery.send(push_id)
+    send(push_id)
     assert len(recorder.messages) == delivery.CHUNK
     assert sweep() == ([], [])
     row = Push.objects.get(pk=push_id)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
 from typing import Any
 
 import psycopg
@@ -16,10 +14,19 @@ from objects.database import hold
 from objects.definitions.models import Maintenance
 from objects.push import delivery, expansion, statuses
 from objects.push.adapters import setup
-from objects.push.adapters.base import SENT, Message, Outcome, failed, gone, later
-from objects.push.models import Push
+from objects.push.adapters.base import SENT, Outcome, failed, gone, later
+from objects.push.models import Push, PushTarget
 from tests.held_instance import begin_hold
-from tests.objects.push.pushing import api, install, pass_time, push, status, targets, work
+from tests.objects.push.pushing import (
+    api,
+    install,
+    pass_time,
+    push,
+    send,
+    status,
+    targets,
+    work,
+)
 from tests.objects.push.recorder import Recorder, WorkerKilled, adapters
 from tests.other_process import database_url
 from tests.rest import MASTER, Api
@@ -198,21 +205,43 @@ def test_an_adapter_that_raises_is_an_attempt(recorder: Recorder) -> None:
     assert work(push_id)["numSent"] == 1
 
 
-def test_all_adapters_of_a_chunk_send_at_the_same_time(settings: Any) -> None:
-    """So that the lease of a chunk doesn't depend on their number."""
-    both = asyncio.Barrier(2)
-
-    class Waiting(Recorder):
-        async def send(self, messages: Sequence[Message]) -> list[Outcome]:
-            async with asyncio.timeout(10):
-                await both.wait()
-            return await super().send(messages)
-
+@pytest.mark.django_db(transaction=True)
+def test_targets_of_a_service_are_sent_while_another_one_does_not_answer(settings: Any) -> None:
+    slow, quick = Recorder(), Recorder()
     install(1, deviceType="ios")
     install(1, deviceType="android")
     service = {**settings.SERVICE, "PUSH_ADAPTERS": {"ios": "apns", "android": "fcm"}}
-    with adapters(apns=Waiting(), fcm=Waiting()), override_settings(SERVICE=service):
-        assert work(push())["sentPerType"] == {"ios": 1, "android": 1}
+    with adapters(apns=slow, fcm=quick), override_settings(SERVICE=service):
+        push_id = push()
+        expansion.expand(push_id)
+        sent: list[object] = []
+
+        def act() -> None:
+            delivery.send(push_id, "fcm")
+            sent.append(status(push_id)["sentPerType"])
+
+        slow.meanwhile = act
+        delivery.send(push_id, "apns")
+        assert sent == [{"android": 1}]
+        assert status(push_id)["sentPerType"] == {"ios": 1, "android": 1}
+
+
+@pytest.mark.parametrize("kinds", [("ios", "android", "web"), ("ios", "*"), ("*",), ()])
+def test_each_target_belongs_to_one_service(kinds: tuple[str, ...], settings: Any) -> None:
+    adapters_of_kinds = dict(zip(kinds, ("apns", "fcm", "log"), strict=False))
+    install(1, deviceType="ios")
+    install(1, deviceType="android")
+    install(1, deviceType="web")
+    install(1, deviceType="android", pushType="*")
+    push_id = push()
+    expansion.expand(push_id)
+    with override_settings(SERVICE={**settings.SERVICE, "PUSH_ADAPTERS": adapters_of_kinds}):
+        of_services = [
+            target.installation
+            for name in setup.services()
+            for target in PushTarget.objects.filter(setup.is_of(name))
+        ]
+    assert sorted(of_services) == sorted(target.installation for target in targets(push_id))
 
 
 def test_a_page_that_cannot_be_read_fails_the_push_after_those_before(
@@ -280,7 +309,7 @@ def kill_a_worker(push_id: str, recorder: Recorder) -> None:
     """Have a worker killed while it sends a chunk."""
     recorder.error = WorkerKilled()
     with pytest.raises(WorkerKilled):
-        delivery.send(push_id)
+        send(push_id)
     recorder.error = None
 
 
@@ -306,11 +335,11 @@ def test_an_outcome_counts_once(recorder: Recorder, outcome: Outcome) -> None:
 
     def send_too() -> None:
         pass_time(delivery.LEASE.total_seconds() + 1)
-        delivery.send(push_id)
+        send(push_id)
         recorder.outcomes = {"token-0": outcome}
 
     recorder.meanwhile = send_too
-    delivery.send(push_id)
+    send(push_id)
     stored = status(push_id)
     assert (stored["numSent"], "numFailed" in stored) == (1, False)
     assert len(recorder.messages) == 2
@@ -350,14 +379,14 @@ def test_few_tasks_send_a_push_at_the_same_time(recorder: Recorder) -> None:
     push_id = push()
     expansion.expand(push_id)
     held = "SELECT pg_advisory_lock(hashtextextended(%s, 0))"
-    names = [f"push:{push_id}:{number}" for number in range(delivery.SENDERS)]
+    names = [f"push:{push_id}:log:{number}" for number in range(delivery.SENDERS)]
     with psycopg.connect(database_url(), autocommit=True) as others:
         for name in names:
             others.execute(held, [name])
-        assert not delivery.send(push_id)
+        assert not send(push_id)
         assert recorder.messages == []
         others.execute("SELECT pg_advisory_unlock_all()")
-        delivery.send(push_id)
+        send(push_id)
     assert len(recorder.messages) == 1
 
 
@@ -366,7 +395,7 @@ def test_nothing_is_sent_in_maintenance_mode(recorder: Recorder) -> None:
     push_id = push()
     expansion.expand(push_id)
     Maintenance.objects.create(id=1, message="wait", since=timezone.now(), chain_paused=False)
-    assert not delivery.send(push_id)
+    assert not send(push_id)
     assert recorder.messages == []
     assert api.post("/push", {"where": {}}).json["code"] == 119
     Maintenance.objects.all().delete()

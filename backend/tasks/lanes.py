@@ -1,0 +1,164 @@
+"""Lanes: places of a worker's threads for tasks that wait for other servers.
+
+Each kind of such tasks has a lane, and each server its share of the lane. A task that gets no place
+ends at once and is sent again when there is one. So a server that is slow, or never answers, delays
+only what is for itself: other servers have places left in the lane, and tasks of other kinds have
+threads that no lane uses.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from functools import cache, partial
+from math import inf
+from time import monotonic
+from typing import Any, Final
+
+from celery import Task
+from celery.exceptions import Ignore, Reject
+from django.conf import settings
+
+from backend.tasks import overflow
+from backend.tasks.broker import BrokerAway
+
+_REMEMBERED: Final = 1000  # slow servers, and calls that wait for a place
+
+
+class _Place:
+    def __init__(self, peer: str) -> None:
+        self.peer = peer
+        self.since = monotonic()
+
+
+class Lane:
+    """At most ``places`` tasks at the same moment in this process, and ``share`` for one server.
+
+    A server for which a task has held its place for more than ``slow`` seconds, now or the last
+    time, has half of that share, and all such servers together have half of the lane.
+    """
+
+    def __init__(self, places: int, share: int, slow: float = inf) -> None:
+        self.places = places
+        self._share = share
+        self._slow_after = slow
+        self._lock = threading.Lock()
+        self._held: list[_Place] = []
+        self._slow: dict[str, None] = {}
+        self._waiting: dict[tuple[str, Hashable], Callable[[], None]] = {}
+
+    @contextmanager
+    def place(self, peer: str) -> Iterator[bool]:
+        """Hold a place for a request to ``peer`` while the block runs, if there is one; whether
+        there was."""
+        with self._lock:
+            place = _Place(peer) if self._has_room(peer) else None
+            if place is not None:
+                self._held.append(place)
+        try:
+            yield place is not None
+        finally:
+            if place is not None:
+                self._leave(place)
+
+    def call_with_room(self, peer: str, key: Hashable, call: Callable[[], None]) -> None:
+        """Call when there is a place for ``peer``: now, or when another place becomes free.
+
+        Once for a ``key``, however often it waits. It isn't called if a thousand wait, or if the
+        process ends before.
+        """
+        with self._lock:
+            has_room = self._has_room(peer)
+            if not has_room and len(self._waiting) < _REMEMBERED:
+                self._waiting.setdefault((peer, key), call)
+        if has_room:
+            call()
+
+    def _leave(self, place: _Place) -> None:
+        with self._lock:
+            self._held.remove(place)
+            self._slow.pop(place.peer, None)
+            if monotonic() - place.since > self._slow_after:
+                self._slow[place.peer] = None
+                if len(self._slow) > _REMEMBERED:
+                    del self._slow[next(iter(self._slow))]
+            call = self._next_waiting()
+        if call is not None:
+            call()
+
+    def _next_waiting(self) -> Callable[[], None] | None:
+        for waiting in self._waiting:
+            if self._has_room(waiting[0]):
+                return self._waiting.pop(waiting)
+        return None
+
+    def _has_room(self, peer: str) -> bool:
+        if len(self._held) >= self.places:
+            return False
+        late = monotonic() - self._slow_after
+        slow = {place.peer for place in self._held if place.since < late} | self._slow.keys()
+        own = sum(place.peer == peer for place in self._held)
+        if peer not in slow:
+            return own < self._share
+        in_slow = sum(place.peer in slow for place in self._held)
+        return own < max(1, self._share // 2) and in_slow < max(1, self.places // 2)
+
+
+WEBHOOKS: Final = Lane(4, share=2, slow=1.0)
+"""Deliveries, by the receivers' origins."""
+PUSHES: Final = Lane(4, share=2, slow=20.0)
+"""Turns of pushes, by the services that they are sent to; a turn takes 15 seconds where these are
+quick."""
+MAILS: Final = Lane(2, share=2)
+"""Emails; there is one mail server."""
+TRIGGERS: Final = Lane(4, share=2, slow=1.0)
+"""Background triggers, which may call servers; each counts as a server."""
+_FREE: Final = 2
+"""Threads for tasks that wait for no other server."""
+THREADS: Final = sum(lane.places for lane in (WEBHOOKS, PUSHES, MAILS, TRIGGERS)) + _FREE
+"""Threads of a process of the worker."""
+
+BACKFILLS: Final = Lane(4, share=1)
+"""Reading the history of networks, by network."""
+_CHAINS_OF_SMALL: Final = 6
+SMALL_THREADS: Final = THREADS + BACKFILLS.places + _CHAINS_OF_SMALL
+"""Threads of the worker of a small machine, which has the tasks of networks too."""
+
+
+def threads() -> int:
+    """Return how many threads and processes of workers run tasks on this machine."""
+    if settings.PROFILE == "small":
+        return SMALL_THREADS + settings.JOB_CONCURRENCY
+    worker = settings.CELERY_WORKER_CONCURRENCY * THREADS
+    backfill = settings.BACKFILL_CONCURRENCY * BACKFILLS.places
+    return worker + backfill + settings.CHAIN_CONCURRENCY + settings.JOB_CONCURRENCY
+
+
+@cache
+def chains() -> Lane:
+    """Return the lane for the heads and transactions of networks."""
+    is_small = settings.PROFILE == "small"
+    return Lane(_CHAINS_OF_SMALL if is_small else settings.CHAIN_CONCURRENCY, share=4, slow=5.0)
+
+
+@contextmanager
+def task_place(task: Task[Any, Any], lane: Lane, peer: str) -> Iterator[None]:
+    """Hold a place while the block runs in a task that no row remembers.
+
+    Without a place the task goes to the overflow of its server, which doesn't count as an attempt,
+    and an exception ends it.
+    """
+    name = f"{task.name}:{peer}"
+    start_next = partial(overflow.start_next, name)
+    with lane.place(peer) as has_place:
+        if not has_place:
+            try:
+                overflow.put(task, name)
+            except BrokerAway as error:
+                raise Reject(str(error), requeue=True) from error
+            lane.call_with_room(peer, name, start_next)
+            raise Ignore
+        # Also what other processes have put there.
+        lane.call_with_room(peer, name, start_next)
+        yield

@@ -1,0 +1,90 @@
+"""Places in lanes: no server takes those of others."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from functools import partial
+from random import Random
+
+import pytest
+
+from backend.tasks import lanes
+from backend.tasks.lanes import Lane
+
+NEVER, ALWAYS = 1000.0, -1.0  # seconds after which a server counts as slow
+
+
+def hold(held: ExitStack, lane: Lane, peer: str, count: int = 10) -> int:
+    """Take so many places, and return how many were free."""
+    return sum(held.enter_context(lane.place(peer)) for _ in range(count))
+
+
+def test_a_server_gets_no_more_than_its_share_and_others_get_the_rest() -> None:
+    lane = Lane(6, share=4, slow=NEVER)
+    with ExitStack() as held:
+        assert [hold(held, lane, peer) for peer in ("a", "b", "c")] == [4, 2, 0]
+    with ExitStack() as held:
+        assert hold(held, lane, "c") == 4
+
+
+def test_slow_servers_have_half_a_share_and_half_of_the_lane_together() -> None:
+    lane = Lane(6, share=4, slow=ALWAYS)
+    for peer in "abcd":
+        with lane.place(peer) as has_place:
+            assert has_place
+    with ExitStack() as held:
+        assert [hold(held, lane, peer) for peer in "abcd"] == [2, 1, 0, 0]
+        assert hold(held, lane, "new") >= 1
+
+
+def test_what_waits_is_called_once_when_there_is_a_place() -> None:
+    lane = Lane(2, share=1, slow=NEVER)
+    called: list[str] = []
+
+    def wait(key: str) -> None:
+        lane.call_with_room("a", key, partial(called.append, key))
+
+    with lane.place("a"):
+        for key in ("first", "second", "first"):
+            wait(key)
+        with lane.place("b"):
+            pass
+        assert called == []
+    assert called == ["first"]
+    with lane.place("a"):
+        pass
+    assert called == ["first", "second"]
+    wait("third")
+    assert called == ["first", "second", "third"], "there is a place already"
+
+
+def test_in_any_order_no_bound_is_exceeded_and_all_that_wait_get_their_turn() -> None:
+    random = Random(29)
+    for _ in range(50):
+        lane = Lane(random.randint(1, 6), random.randint(1, 3), slow=random.choice((NEVER, ALWAYS)))
+        called: list[str] = []
+        waiting: set[str] = set()
+        held: list[tuple[str, ExitStack]] = []
+        for _ in range(200):
+            if held and random.random() < 0.5:
+                held.pop(random.randrange(len(held)))[1].close()
+            else:
+                peer = random.choice("abcdefgh")
+                stack = ExitStack()
+                if stack.enter_context(lane.place(peer)):
+                    held.append((peer, stack))
+                else:
+                    lane.call_with_room(peer, None, partial(called.append, peer))
+                    waiting.add(peer)
+            assert len(held) <= lane.places
+        for _, stack in held:
+            stack.close()
+        for _ in range(len(waiting)):
+            with lane.place("new"):
+                pass
+        assert waiting <= {*called}
+
+
+@pytest.mark.parametrize("lane", [lanes.WEBHOOKS, lanes.PUSHES, lanes.MAILS, lanes.TRIGGERS])
+def test_all_lanes_together_leave_threads_to_other_tasks(lane: Lane) -> None:
+    assert 0 < lane.places < lanes.THREADS
