@@ -14,7 +14,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.signals import setting_changed
 
 from backend.settings.areas.chain import Chain
-from backend.settings.areas.files import Files
+from backend.settings.areas.files import Backups, Files
 from backend.settings.areas.functions import Functions
 from backend.settings.areas.http import Http, Metrics
 from backend.settings.areas.keys import Keys
@@ -46,6 +46,7 @@ class ServiceSettings(
     Push,
     SignIn,
     Files,
+    Backups,
     Sockets,
     Database,
 ):

@@ -35,7 +35,7 @@ _ESCAPE = re.compile(r'\\(["\\])')
 _SIMILAR = 0.86  # of 1: a letter more, less or other in a name of eight
 # Prefixes that no other program uses: any name that begins with one is meant as a setting.
 _PREFIXES = (
-    *("APNS_", "FILE_S3_", "IDEMPOTENCY_", "LIVE_QUERY_", "SIGNER_", "WALLET_API_"),
+    *("APNS_", "BACKUP_S3_", "FILE_S3_", "IDEMPOTENCY_", "LIVE_QUERY_", "SIGNER_", "WALLET_API_"),
     *("WEBAUTHN_", "WEBHOOK_", "WS_"),
 )
 _SIMILAR_AFTER_PREFIX = 0.7

@@ -15,7 +15,7 @@ from botocore.exceptions import ClientError
 from storages.backends.s3 import S3Storage
 from storages.utils import clean_name
 
-from backend.kernel.outgoing.s3 import POOLS
+from backend.kernel.outgoing.s3 import client_config, use_own_pools
 from objects.files.delivery import content_headers
 
 _NO_SUCH_OBJECT: Final = "NoSuchKey"
@@ -33,27 +33,16 @@ class ObjectStorage(S3Storage):
     """``STORAGES["files"]`` with ``FILE_STORAGE=s3``."""
 
     def __init__(self, **options: Any) -> None:
-        config = _BOUNDS
-        if options.get("endpoint_url"):
-            # Servers other than Amazon's know buckets by path, and not all know its checksums.
-            config = config.merge(
-                Config(
-                    s3={"addressing_style": "path"},
-                    signature_version="s3v4",
-                    request_checksum_calculation="when_required",
-                    response_checksum_validation="when_required",
-                )
-            )
-        options["client_config"] = config
+        options["client_config"] = client_config(
+            _BOUNDS, is_other_service=bool(options.get("endpoint_url"))
+        )
         super().__init__(**options)
         self.transfer_config = TransferConfig(use_threads=False)
 
     @property
     def connection(self) -> Any:
         connection = super().connection
-        # botocore has no public way to choose them.
-        session = connection.meta.client._endpoint.http_session
-        session._pool_classes_by_scheme.update(POOLS)
+        use_own_pools(connection.meta.client)
         return connection
 
     def _get_write_parameters(self, name: str, content: Any = None) -> dict[str, Any]:

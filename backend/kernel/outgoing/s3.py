@@ -17,6 +17,7 @@ from botocore.awsrequest import (
     AWSHTTPSConnection,
     AWSHTTPSConnectionPool,
 )
+from botocore.config import Config
 
 _MOST_INTERIM: Final = 100
 _CONTINUE: Final = 100
@@ -76,4 +77,27 @@ class _TlsPool(AWSHTTPSConnectionPool):
     ConnectionCls = _TlsConnection
 
 
-POOLS: Final = {"http": _Pool, "https": _TlsPool}
+_POOLS: Final = {"http": _Pool, "https": _TlsPool}
+
+
+def use_own_pools(client: Any) -> None:
+    """Let a client of boto3 use the connections of this module."""
+    # botocore has no public way to choose them.
+    client._endpoint.http_session._pool_classes_by_scheme.update(_POOLS)
+
+
+def client_config(bounds: Config, *, is_other_service: bool) -> Config:
+    """Return the configuration of a client with these time limits.
+
+    Servers other than Amazon's know buckets by path, and not all know its checksums.
+    """
+    if not is_other_service:
+        return bounds
+    return bounds.merge(
+        Config(
+            s3={"addressing_style": "path"},
+            signature_version="s3v4",
+            request_checksum_calculation="when_required",
+            response_checksum_validation="when_required",
+        )
+    )

@@ -5,3 +5,8 @@ from __future__ import annotations
 
 class BackupError(Exception):
     """Nothing was changed, unless the text says so. It is one or two sentences for an operator."""
+
+
+class PlaceError(BackupError):
+    """The place of backups (``BACKUP_TO``) can't be used, or what it returned isn't what was
+    written. The text names the place and never its credentials."""

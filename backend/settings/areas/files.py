@@ -1,7 +1,8 @@
-"""Where files are stored, and which are accepted."""
+"""Where files and backups are stored, and which files are accepted."""
 
 from __future__ import annotations
 
+import os
 import re
 from functools import partial
 from pathlib import Path
@@ -20,6 +21,10 @@ _PAGES: Final = (
     " mathml mml atom rss xul xbl"
 )
 _TEN_GIGABYTES: Final = 10 * 1024**3
+_BUCKET: Final = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9_.+=@/-]*)?")
+_KEY_PREFIX: Final = "AGE-SECRET-KEY-1"
+# Commands read all settings, so BACKUP_TO must not demand the key that this one makes.
+_NEW_KEY: Final = "`BACKUP_TO= BACKUP_KEY= script/manage backup --new-key` prints one."
 
 
 def _file_host(name: str, default: str) -> str:
@@ -107,6 +112,87 @@ class Storage(Area):
     # Without it boto3 looks where AWS's own tools do: variables, profile, the machine's role.
     FILE_S3_ACCESS_KEY = text("the access key", secret=True, shown="where AWS's own tools look")
     FILE_S3_SECRET_KEY = text("its secret; needed with an access key", secret=True)
+
+
+def _place(name: str, default: str) -> str:
+    place = environment.text(name, default)
+    if place.startswith("s3://"):
+        if not _BUCKET.fullmatch(place) or ".." in place:
+            raise BadSetting(f"{name} must be s3://BUCKET or s3://BUCKET/PREFIX.")
+    elif place and not os.path.isabs(place):
+        raise BadSetting(f"{name} must be an absolute path, or s3://BUCKET/PREFIX.")
+    return place
+
+
+def _key(name: str, default: str) -> str:
+    """Read an age identity. No error repeats it."""
+    key = environment.text(name, default)
+    if not key:
+        return key
+    if not key.upper().startswith(_KEY_PREFIX):
+        what = "this is the public part" if key.startswith("age1") else "it begins otherwise"
+        raise BadSetting(f"{name} must be an age identity, {_KEY_PREFIX}…, but {what}. {_NEW_KEY}")
+    from pyrage import IdentityError, x25519
+
+    try:
+        x25519.Identity.from_str(key)
+    except IdentityError:
+        raise BadSetting(
+            f"{name} isn't a complete age identity: copy the whole line, {_KEY_PREFIX} and 58"
+            " letters and digits."
+        ) from None
+    return key
+
+
+class Backups(Area):
+    """Where and when backups are made, and how long they are stored."""
+
+    title = "Backups"
+
+    BACKUP_TO = Setting(
+        "",
+        "where [backups](backups.md) go: an existing folder (an absolute path), or"
+        " `s3://bucket/prefix`",
+        _place,
+    )
+    BACKUP_KEY = Setting(
+        "",
+        "the age identity (`AGE-SECRET-KEY-1…`) that backups are encrypted with and restored by;"
+        " required for a bucket. Keep a copy elsewhere: without it they can't be read",
+        _key,
+        secret=True,
+    )
+    BACKUP_S3_ENDPOINT: Setting[str] = Setting(
+        "",
+        "the address of the service of the bucket, if it isn't AWS",
+        partial(environment.address, schemes=("http", "https")),
+        derived=Storage.FILE_S3_ENDPOINT.read,
+        shown="`FILE_S3_ENDPOINT`",
+    )
+    BACKUP_S3_REGION = text(
+        "its region", derived=Storage.FILE_S3_REGION.read, shown="`FILE_S3_REGION`"
+    )
+    BACKUP_S3_ACCESS_KEY = text(
+        "its access key. One of its own that can't read files, and that files' key can't be used"
+        " for, is better",
+        derived=Storage.FILE_S3_ACCESS_KEY.read,
+        shown="`FILE_S3_ACCESS_KEY`",
+        secret=True,
+    )
+    BACKUP_S3_SECRET_KEY = text(
+        "its secret; needed with an access key",
+        derived=Storage.FILE_S3_SECRET_KEY.read,
+        shown="`FILE_S3_SECRET_KEY`",
+        secret=True,
+    )
+
+    @classmethod
+    def check(cls, values: dict[str, Any]) -> None:
+        if values["BACKUP_TO"].startswith("s3://") and not values["BACKUP_KEY"]:
+            raise BadSetting(f"BACKUP_KEY isn't set: backups in a bucket are encrypted. {_NEW_KEY}")
+        own_access = environment.text("BACKUP_S3_ACCESS_KEY")
+        if own_access and not environment.text("BACKUP_S3_SECRET_KEY"):
+            raise BadSetting("BACKUP_S3_SECRET_KEY isn't set: BACKUP_S3_ACCESS_KEY needs it.")
 
 
 def storage(data_dir: Path) -> dict[str, Any]:

@@ -1,0 +1,136 @@
+"""A place that is a folder: of a disk, or of a file system of another machine."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Final
+
+from backend.operations.backup.places.storage import Entry
+from backend.operations.backup.problems import PlaceError
+
+_PIECE: Final = 1024 * 1024  # bytes
+_UNFINISHED: Final = ".part"
+
+
+class Folder:
+    """Objects are files below the folder, which only their owner may read.
+
+    The folder has to exist: a file system that isn't mounted mustn't be replaced by a new folder
+    on the machine's own disk.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.title = str(path)
+
+    def entries(self, prefix: str) -> Iterator[Entry]:
+        with self._errors("read"):
+            self._check()
+            # The folder that the prefix names, or the one that the names are in.
+            below = self.path / prefix.rpartition("/")[0]
+            matches = []
+            for folder, _, names in os.walk(below, onerror=_raise if below.exists() else None):
+                for file in (Path(folder, name) for name in names):
+                    name = file.relative_to(self.path).as_posix()
+                    if name.startswith(prefix) and file.suffix != _UNFINISHED:
+                        matches.append((name, file))
+            listed = []
+            for name, file in sorted(matches):
+                try:
+                    status = file.stat()
+                except FileNotFoundError:  # removed meanwhile
+                    continue
+                listed.append(
+                    Entry(name, status.st_size, datetime.fromtimestamp(status.st_mtime, UTC))
+                )
+        yield from listed
+
+    @contextmanager
+    def writing(self, name: str) -> Iterator[IO[bytes]]:
+        path = self.path / name
+        fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}{_UNFINISHED}")
+        with self._errors("written"):
+            self._check()
+            _make_folders(self.path, path.parent)
+            try:
+                number = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+                with os.fdopen(number, "wb") as file:
+                    yield file
+                    file.flush()
+                    os.fsync(file.fileno())
+                fresh.rename(path)
+                _sync(path.parent)
+            finally:
+                fresh.unlink(missing_ok=True)
+
+    def pieces(self, name: str) -> Iterator[bytes]:
+        with self._errors("read"):
+            self._check()
+            try:
+                file = (self.path / name).open("rb")
+            except FileNotFoundError:
+                raise PlaceError(f"{self.title} has no {name}.") from None
+            with file:
+                while piece := file.read(_PIECE):
+                    yield piece
+
+    def remove(self, name: str) -> None:
+        with self._errors("changed"):
+            self._check()
+            path = self.path / name
+            path.unlink(missing_ok=True)
+            if path.parent.is_dir():
+                _sync(path.parent)
+
+    def remove_unfinished(self, prefix: str) -> int:
+        removed = 0
+        with self._errors("changed"):
+            self._check()
+            below = self.path / prefix.rpartition("/")[0]
+            for file in below.rglob(f".*{_UNFINISHED}"):
+                name = file.relative_to(self.path)
+                if name.with_name(name.name.removeprefix(".")).as_posix().startswith(prefix):
+                    file.unlink(missing_ok=True)
+                    removed += 1
+        return removed
+
+    def _check(self) -> None:
+        if not self.path.is_dir():
+            raise PlaceError(
+                f"BACKUP_TO={self.title}: there is no such folder. Create it, or mount the file"
+                " system that it is in."
+            )
+
+    @contextmanager
+    def _errors(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise PlaceError(
+                f"{self.title} can't be {what}: {error.strerror or type(error).__name__}."
+            ) from error
+
+
+def _raise(error: OSError) -> None:
+    raise error
+
+
+def _make_folders(root: Path, folder: Path) -> None:
+    if folder == root or folder.is_dir():
+        return
+    _make_folders(root, folder.parent)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    _sync(folder.parent)
+
+
+def _sync(folder: Path) -> None:
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
