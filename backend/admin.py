@@ -1,13 +1,15 @@
-"""Staff users and their groups in the admin."""
+"""Staff users, their groups and the history of backups in the admin."""
 
 from __future__ import annotations
 
 from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
+from django.template.defaultfilters import filesizeformat
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
-from backend.site.model_admin import ModelAdmin
+from backend.backups.models import BackupRun
+from backend.site.model_admin import ModelAdmin, ReadOnlyModelAdmin
 
 admin.site.unregister((User, Group))
 
@@ -31,3 +33,26 @@ class StaffGroupAdmin(GroupAdmin, ModelAdmin):
 
     section = "Staff"
     icon = "groups"
+
+
+@admin.register(BackupRun)
+class BackupRunAdmin(ReadOnlyModelAdmin):
+    """Runs of backups; ``manage.py backup --list`` shows what the place has."""
+
+    section = "Operations"
+    icon = "backup"
+    sidebar_title = "Backups"
+    list_display = ("archive", "started_at", "state", "verification", "bytes", "took", "note")
+    list_filter = ("state",)
+
+    @admin.display(description="archive")
+    def archive(self, run: BackupRun) -> str:
+        return run.name.rpartition("/")[2] or "-"
+
+    @admin.display(description="size")
+    def bytes(self, run: BackupRun) -> str:
+        return filesizeformat(run.size) if run.size is not None else "-"
+
+    @admin.display(description="took")
+    def took(self, run: BackupRun) -> str:
+        return "-" if run.seconds is None else f"{run.seconds:.0f} s"

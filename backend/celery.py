@@ -31,6 +31,7 @@ from backend.kernel.process.frozen_heap import leave_out_loaded
 from backend.kernel.process.heartbeats import SENT_AT
 from backend.kernel.request_context import Current, begin
 from backend.logs.setup import get_logger
+from backend.settings.schedule import BACK_UP
 from backend.tasks import overflow
 from backend.tasks.schedule_lock import ScheduleLock
 
@@ -61,6 +62,17 @@ def beat_is_alive() -> None:
 def start_overflows() -> None:
     """Start tasks that got no place in a lane, and that a worker which died was to start."""
     overflow.start_all()
+
+
+@app.task(name=BACK_UP, bind=True, ignore_result=True)
+def back_up(self: Any) -> None:
+    """Make a backup, with ``BACKUP_SCHEDULE``. The schedule is kept in the database, also after the
+    setting is off again."""
+    from backend.backups.process import back_up
+    from backend.settings.conf import service_settings
+
+    if service_settings.BACKUP_SCHEDULE:
+        back_up(float(getattr(self.request, SENT_AT, None) or time()))
 
 
 def _redis() -> redis.Redis:

@@ -1,8 +1,13 @@
-"""Things that staff have permissions for and that have no table: they are in Redis, or a switch."""
+"""The models of the project package. All but ``BackupRun`` have no table: they are in Redis, or a
+switch, and staff have permissions for them."""
 
 from __future__ import annotations
 
 from django.db import models
+
+from backend.backups.models import BackupRun
+
+__all__ = ["BackupRun", "LogRecord", "Maintenance", "RateLimit"]
 
 
 class LogRecord(models.Model):

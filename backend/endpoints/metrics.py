@@ -21,6 +21,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from backend.endpoints.process_metrics import (
+    of_backups,
     of_connections,
     of_learned_indexes,
     of_pushes,
@@ -97,7 +98,13 @@ class _Whole(Collector):
 def _of_database() -> list[Metric]:
     with transaction.atomic():
         fetch(f"SET LOCAL statement_timeout = {_PATIENCE}", (), prepare=False)
-        return [*ChainCollector().collect(), *of_connections(), *of_learned_indexes(), *of_pushes()]
+        return [
+            *ChainCollector().collect(),
+            *of_connections(),
+            *of_learned_indexes(),
+            *of_pushes(),
+            *of_backups(),
+        ]
 
 
 def _of_redis() -> list[Metric]:

@@ -18,6 +18,7 @@ from prometheus_client.core import (
     Metric,
 )
 
+from backend.backups import history
 from backend.kernel import request_counts
 from backend.kernel.process import heartbeats, liveness, restart_report
 from backend.settings.schedule import BACKFILL, CHAIN, JOBS
@@ -105,6 +106,27 @@ def of_pushes() -> Iterator[Metric]:
         if seconds is not None:
             age.add_metric([], float(seconds))
     yield age
+
+
+def of_backups() -> Iterator[Metric]:
+    """Yield the age, size and duration of the newest verified backup, how the last run ended, and
+    the interval of the schedule; what there is none of has no value."""
+    state = history.state()
+    last, good = state.last, state.last_good
+    has_failed = None if last is None else last.state == last.State.FAILED
+    size, seconds = (good.size, good.seconds) if good is not None else (None, None)
+    values: tuple[tuple[str, str, float | None], ...] = (
+        ("age_seconds", "The age of the newest verified backup.", state.age),
+        ("interval_seconds", "The longest pause of the schedule of backups.", state.interval),
+        ("size_bytes", "The size of the newest verified backup.", size),
+        ("duration_seconds", "How long the newest verified backup took.", seconds),
+        ("failed", "Whether the last backup failed.", has_failed),
+    )
+    for name, documentation, value in values:
+        gauge = GaugeMetricFamily(f"svc_backup_{name}", documentation)
+        if value is not None:
+            gauge.add_metric([], float(value))
+        yield gauge
 
 
 def of_silences(client: redis.Redis) -> Iterator[Metric]:

@@ -176,7 +176,9 @@ CELERY_BEAT_SCHEDULER = "backend.tasks.scheduler:Scheduler"
 CELERY_TIMEZONE = "UTC"
 CELERY_TASK_ROUTES = schedule.ROUTES
 CELERY_BEAT_SCHEDULE = schedule.beat_schedule(
-    job_heartbeat=SERVICE["JOB_HEARTBEAT"], cleans_files=SERVICE["FILE_CLEAN_UP"]
+    job_heartbeat=SERVICE["JOB_HEARTBEAT"],
+    cleans_files=SERVICE["FILE_CLEAN_UP"],
+    backups=SERVICE["BACKUP_SCHEDULE"],
 )
 CELERY_WORKER_CONCURRENCY = Processes.WORKER_CONCURRENCY.read()
 CHAIN_CONCURRENCY = Processes.CHAIN_CONCURRENCY.read()

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from backend.settings.timetables import crontab_in_zone
+
+BACK_UP: Final = "backend.back_up"
 JOBS: Final = "jobs"
 CHAIN: Final = "chain"
 BACKFILL: Final = "backfill"
@@ -11,6 +14,8 @@ ROUTES: Final[dict[str, Any]] = {
     "functions.run_job": {"queue": JOBS},
     # Building an index may take minutes, for which no email should have to wait.
     "objects.learn_indexes": {"queue": JOBS},
+    # A backup may take hours.
+    BACK_UP: {"queue": JOBS},
     "chain.backfill": {"queue": BACKFILL},
     "chain.audit": {"queue": BACKFILL},
     "chain.*": {"queue": CHAIN},
@@ -34,8 +39,11 @@ _EVERY: Final[dict[str, tuple[str, float]]] = {
 """Tasks by the names of their entries, with their intervals in seconds."""
 
 
-def beat_schedule(*, job_heartbeat: float, cleans_files: bool) -> dict[str, Any]:
-    """Return Celery's schedule. A task that isn't started within its interval is dropped."""
+def beat_schedule(*, job_heartbeat: float, cleans_files: bool, backups: str) -> dict[str, Any]:
+    """Return Celery's schedule. A task that isn't started within its interval is dropped.
+
+    ``backups`` is a crontab line, or empty.
+    """
     entries = _EVERY | {"tend-jobs": ("functions.tend_jobs", float(job_heartbeat))}
     schedule: dict[str, Any] = {
         name: {"task": task, "schedule": seconds, "options": {"expires": seconds}}
@@ -46,5 +54,11 @@ def beat_schedule(*, job_heartbeat: float, cleans_files: bool) -> dict[str, Any]
             "task": "objects.clean_files",
             "schedule": 86_400.0,
             "options": {"expires": 43_200.0},
+        }
+    if backups:
+        schedule["back-up"] = {
+            "task": BACK_UP,
+            "schedule": crontab_in_zone(backups),
+            "options": {"expires": 21_600.0},
         }
     return schedule

@@ -26,13 +26,13 @@ from unfold.widgets import (
 
 from backend.kernel.errors import ServiceError
 from backend.logs.setup import get_logger
+from backend.settings.timetables import parse
 from backend.site.model_admin import ModelAdmin, ReadOnlyModelAdmin, page, render
 from backend.site.staff import principal_for, require
 from functions.jobs import schedule_rows
 from functions.jobs.models import FAILED, QUEUED, RUNNING, SUCCEEDED, JobSchedule, JobStatus
 from functions.jobs.start import checked, start
 from functions.runtime.registry import registry
-from functions.runtime.timetables import parse
 from objects.core.names import new_object_id
 
 RUN: Final = "functions.add_jobstatus"

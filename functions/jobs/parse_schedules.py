@@ -3,7 +3,7 @@
 ``startAfter`` is the time of the first run. With ``repeatMinutes`` the job then runs at this
 interval, counted from ``timeOfDay`` if present, on the days of ``daysOfWeek`` (Sunday first).
 ``schedule`` and ``enabled`` are extensions of this service: ``schedule`` is a crontab line, seconds
-or a time (``functions.runtime.timetables``) and replaces all of these.
+or a time (``backend.settings.timetables``) and replaces all of these.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from backend.kernel.json_types import JsonObject
 from backend.kernel.principal import Principal
 from backend.kernel.texts.encoding import encode_json
 from backend.kernel.texts.shown import shown
+from backend.settings.timetables import Cron, Every, Once, Timing, parse
 from functions.jobs import schedule_rows
 from functions.jobs.start import check_may_start, checked
 from functions.runtime.registry import registry
-from functions.runtime.timetables import Cron, Every, Once, Timing, parse
 from objects.core.names import check_object_id, is_storable_text, new_object_id
 from objects.core.values import normalise_date, wire_time
 from objects.database import maintenance

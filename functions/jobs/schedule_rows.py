@@ -24,8 +24,8 @@ from django_celery_beat.models import (
 from backend.kernel.connections.advisory_locks import JOB_SCHEDULES
 from backend.kernel.texts.encoding import encode_json
 from backend.logs.setup import get_logger
+from backend.settings.timetables import Cron, Every, Once, Timing, parse
 from functions.runtime.registry import registry
-from functions.runtime.timetables import Cron, Every, Once, Timing, parse
 from objects.database import locks
 
 START_TASK: Final = "functions.start_scheduled_job"

@@ -17,9 +17,9 @@ from typing import Any, TypeVar
 from backend.kernel.errors import ScriptFailed
 from backend.kernel.principal import Principal
 from backend.kernel.texts.shown import shown
+from backend.settings.timetables import check_schedule
 from functions.runtime.parameters import Parameters, of_signature
 from functions.runtime.requirements import RateLimit, Requirements, requirements
-from functions.runtime.timetables import check_schedule
 from objects.core.names import Subject, check_class_name
 from objects.triggers import Event, check_event
 

@@ -49,6 +49,9 @@ def _of_network(key: str, network_id: int) -> AdvisoryLock:
 PREPARATION: Final = _number(7_316_504_801)
 """Migrations and the first staff user: ``prepare`` on several machines, and ``restore``."""
 
+BACKUPS: Final = _number(7_316_504_814)
+"""The one process that makes a backup and removes old ones."""
+
 JOB_SCHEDULES: Final = _number(7_316_504_802)
 """The rows of schedules of registered jobs, while a process brings them up to date."""
 

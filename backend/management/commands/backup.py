@@ -1,15 +1,22 @@
-"""``manage.py backup FOLDER|FILE.tar``: the whole instance as one file, while it works."""
+"""``manage.py backup``: the whole instance as one file, while it works.
+
+The file goes to a folder, or to the place of ``BACKUP_TO`` as the schedule does it.
+"""
 
 from __future__ import annotations
 
+from argparse import SUPPRESS
+from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.template.defaultfilters import filesizeformat
 
+from backend.backups.models import BackupRun
 from backend.kernel.texts.counted import counted
-from backend.operations.backup import archive, creation
+from backend.operations.backup import archive, creation, names, runs, sources
 from backend.operations.backup.archive import Manifest
 from backend.operations.backup.problems import BackupError
 from backend.settings.conf import service_settings
@@ -18,36 +25,100 @@ from backend.settings.conf import service_settings
 class Command(BaseCommand):
     help = (
         "Back up the whole instance (database, files, keys) while it works. Given a folder, the "
-        "archive is named by application and time. It holds secrets: only its owner may read it."
+        "archive is named by application and time. It holds secrets: only its owner may read it. "
+        "With BACKUP_TO and BACKUP_SCHEDULE the service makes backups itself (docs/backups.md)."
     )
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("target", nargs="?", metavar="FOLDER|FILE.tar", type=Path)
+        action = parser.add_mutually_exclusive_group(required=True)
+        action.add_argument("target", nargs="?", metavar="FOLDER|FILE.tar", type=Path)
+        action.add_argument(
+            "--verify",
+            metavar="FILE|NAME|latest",
+            help="only check an archive, all of it: a file, or one in BACKUP_TO",
+        )
+        action.add_argument(
+            "--now",
+            action="store_true",
+            help="do what the schedule does: make a backup in BACKUP_TO, read it back, restore it "
+            "for a trial, and remove what BACKUP_KEEP doesn't keep",
+        )
+        action.add_argument(
+            "--list", action="store_true", help="what BACKUP_TO has, and how its last runs ended"
+        )
+        action.add_argument(
+            "--new-key",
+            action="store_true",
+            help="print a new key for BACKUP_KEY, and store nothing",
+        )
+        action.add_argument("--scheduled", type=float, metavar="TIME", help=SUPPRESS)
         parser.add_argument(
             "--without-keys",
             action="store_true",
-            help="leave the keys out; second factors and wallets can't be read then without the "
-            "SECRET_KEY, which has to be kept elsewhere",
-        )
-        parser.add_argument(
-            "--verify", metavar="FILE", type=Path, help="only check an archive, all of it"
+            help="leave the keys out of FILE.tar; second factors and wallets can't be read then "
+            "without the SECRET_KEY, which has to be kept elsewhere",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        target, verify = options["target"], options["verify"]
-        if (target is None) == (verify is None):
-            raise CommandError("name a folder or a file to write, or --verify an archive")
+        if options["without_keys"] and options["target"] is None:
+            raise CommandError("--without-keys is for a folder or a file: name one.")
+        sent_at = options["scheduled"]
+        actions: list[tuple[bool, Callable[[], None]]] = [
+            (options["target"] is not None, lambda: self._make(options)),
+            (options["verify"] is not None, lambda: self._verify(options["verify"])),
+            (options["now"], lambda: self._run(None)),
+            (sent_at is not None, lambda: self._run(datetime.fromtimestamp(sent_at or 0, UTC))),
+            (options["list"], self._list),
+            (options["new_key"], self._new_key),
+        ]
         try:
-            if verify is not None:
-                manifest = archive.check(verify)
-                self.stdout.write(f"{verify} is whole: {described(manifest)}")
-                return
-            made = creation.make(target, with_keys=not options["without_keys"])
+            next(act for is_chosen, act in actions if is_chosen)()
         except BackupError as error:
             raise CommandError(str(error)) from error
         except OSError as error:
-            raise CommandError(f"{error.filename or target}: {error.strerror}") from error
+            place = error.filename or options["target"] or "the machine"
+            raise CommandError(f"{place}: {error.strerror}") from error
+
+    def _run(self, sent_at: datetime | None) -> None:
+        run = runs.back_up(sources.place(), sent_at)
+        if run is not None:
+            self.stdout.write(run.name.removeprefix(names.FOLDER))
+            self.stderr.write(f"{counted(run.rows or 0, 'row')}, {_size(run.size)}: {_result(run)}")
+            self._remind_of_signers()
+
+    def _list(self) -> None:
+        place = sources.place()
+        by_name = {run.name: run for run in BackupRun.objects.exclude(name="")}
+        entries = place.entries(names.FOLDER)
+        for entry in entries:
+            run = by_name.get(entry.name)
+            result = "not made by this instance" if run is None else _result(run)
+            name = entry.name.removeprefix(names.FOLDER)
+            self.stdout.write(f"{name}  {_size(entry.size)}  {result}")
+        self.stderr.write(f"{counted(len(entries), 'backup')} in {place.title}.")
+        last = BackupRun.objects.first()
+        if last is not None and last.state != BackupRun.State.OK:
+            self.stderr.write(
+                f"The last run, {last.started_at:%Y-%m-%d %H:%M} UTC: {_result(last)}"
+            )
+
+    def _new_key(self) -> None:
+        from pyrage import x25519
+
+        self.stdout.write(str(x25519.Identity.generate()))
+        self.stderr.write(
+            "Set it as BACKUP_KEY, and keep a copy where this machine's loss doesn't reach it:"
+            " without it no backup can be read."
+        )
+
+    def _verify(self, text: str) -> None:
+        with sources.archive_file(text) as path:
+            manifest = archive.check(path)
+        self.stdout.write(f"{text} is whole: {described(manifest)}")
+
+    def _make(self, options: dict[str, Any]) -> None:
+        made = creation.make(options["target"], with_keys=not options["without_keys"])
         self.stdout.write(str(made.path))
         self.stderr.write(described(made.manifest))
         if made.manifest.missing_files:
@@ -62,6 +133,9 @@ class Command(BaseCommand):
             )
         if made.has_keys:
             self.stderr.write("The archive holds the keys of this instance: keep it secret.")
+        self._remind_of_signers()
+
+    def _remind_of_signers(self) -> None:
         if service_settings.SIGNER_PRIVATE_KEY or service_settings.SIGNER_KEYSTORE:
             self.stderr.write(
                 "The keys of signers (SIGNER_PRIVATE_KEY, SIGNER_KEYSTORE) are not in it: keep a "
@@ -69,11 +143,24 @@ class Command(BaseCommand):
             )
 
 
+def _result(run: BackupRun) -> str:
+    if run.state == BackupRun.State.RUNNING:
+        return "running"
+    if run.state == BackupRun.State.FAILED:
+        return f"failed: {run.note}"
+    verified = BackupRun.Verification(run.verification).label
+    return f"{verified}. {run.note}".strip() if run.note else verified
+
+
+def _size(size: int | None) -> str:
+    return filesizeformat(size or 0).replace("\xa0", " ")
+
+
 def described(manifest: Manifest) -> str:
     """What an archive has, in a line."""
     rows = sum(manifest.tables.values())
     files = counted(manifest.files, "file")
-    size = filesizeformat(manifest.file_bytes).replace("\xa0", " ")
+    size = _size(manifest.file_bytes)
     keys = "keys" if archive.KEYS in manifest.parts else "no keys"
     return (
         f"{rows:,} rows in {len(manifest.tables)} tables, {files} ({size}), {keys}; "

@@ -1,14 +1,15 @@
-"""``manage.py restore FILE``: make this instance what an archive says, all of it or nothing."""
+"""``manage.py restore FILE|NAME|latest``: make this instance what an archive says, all of it or
+nothing."""
 
 from __future__ import annotations
 
 from argparse import SUPPRESS
-from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from backend.management.commands.backup import described
+from backend.operations.backup import sources
 from backend.operations.backup.problems import BackupError
 from backend.operations.backup.restore import Restored, restore
 
@@ -21,7 +22,12 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("file", metavar="FILE", type=Path)
+        parser.add_argument(
+            "archive",
+            metavar="FILE|NAME|latest",
+            help="a file, a name in BACKUP_TO as backup --list shows it, the newest one there, or "
+            "s3://BUCKET/NAME",
+        )
         parser.add_argument(
             "--overwrite", action="store_true", help="give up what the instance has"
         )
@@ -41,17 +47,19 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            done = restore(
-                options["file"],
-                overwrite=options["overwrite"],
-                with_keys=not options["without_keys"],
-                is_held=not options["live"],
-            )
+            with sources.archive_file(options["archive"]) as path:
+                done = restore(
+                    path,
+                    overwrite=options["overwrite"],
+                    with_keys=not options["without_keys"],
+                    is_held=not options["live"],
+                )
         except BackupError as error:
             raise CommandError(str(error)) from error
         except OSError as error:
             raise CommandError(
-                f"{error.filename or options['file']}: {error.strerror}. The instance is as before."
+                f"{error.filename or options['archive']}: {error.strerror}. The instance is as"
+                " before."
             ) from error
         self.stdout.write(f"Restored: {described(done.manifest)}")
         for line in _left_to_do(done):

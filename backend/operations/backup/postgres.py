@@ -33,6 +33,8 @@ _UNLIMITED = (
     "-c statement_timeout=0 -c lock_timeout=0 -c idle_in_transaction_session_timeout=0"
     " -c client_min_messages=warning"
 )
+# A lock is held by a connection that does nothing for as long as a backup takes.
+_KEPT_ALIVE: dict[str, Any] = {"keepalives_idle": 60, "keepalives_interval": 10}
 _PROGRAMS = ("pg_dump", "pg_restore", "psql")
 # Said at the top of every script by releases that know it, an error for PostgreSQL 16.
 _TOO_NEW = re.compile(rb"^SET transaction_timeout = 0;\n", re.MULTILINE)
@@ -50,32 +52,35 @@ class Programs:
 
 
 @contextmanager
-def connect() -> Iterator[psycopg.Connection]:
-    """A connection of its own to the instance's database, without time limits.
+def connect(database: str = "") -> Iterator[psycopg.Connection]:
+    """A connection of its own to the instance's database or another one of its server, without
+    time limits.
 
     Raises ``OperationalError`` as Django does, and ``BackupError`` for what goes wrong later.
     """
     connection.ensure_connection()
     try:
-        with psycopg.connect(**_parameters(), autocommit=True) as own:
+        with psycopg.connect(**_KEPT_ALIVE | _parameters(database), autocommit=True) as own:
             yield own
     except psycopg.Error as error:
         raise BackupError(f"PostgreSQL: {mask_text(str(error).strip())}") from error
 
 
-def _parameters() -> dict[str, Any]:
-    """How Django would connect, in libpq's words."""
+def _parameters(database: str = "") -> dict[str, Any]:
+    """How Django would connect, to its database or another one, in libpq's words."""
     keywords = {option.keyword.decode() for option in Conninfo.get_defaults()}
     parameters = {
         name: value
         for name, value in connection.get_connection_params().items()
         if name in keywords and value not in (None, "")
     }
+    if database:
+        parameters["dbname"] = database
     return parameters | {"options": f"{parameters.get('options', '')} {_UNLIMITED}".strip()}
 
 
-def _environment() -> dict[str, str]:
-    parameters = _parameters()
+def _environment(database: str = "") -> dict[str, str]:
+    parameters = _parameters(database)
     variables = {
         option.envvar.decode(): str(parameters[option.keyword.decode()])
         for option in Conninfo.get_defaults()
@@ -157,9 +162,16 @@ def contents(own: Programs, pieces: Iterable[bytes]) -> None:
 
 
 def replace(
-    own: Programs, schema: str, pieces: Iterable[bytes], before: Sequence[str], after: Sequence[str]
+    own: Programs,
+    schema: str,
+    pieces: Iterable[bytes],
+    before: Sequence[str],
+    after: Sequence[str],
+    *,
+    database: str = "",
 ) -> None:
-    """Run ``before``, the dump and ``after`` in one transaction.
+    """Run ``before``, the dump and ``after`` in one transaction, in the instance's database or
+    another one of its server.
 
     Statements name tables with their schema. Raises ``BackupError``, and nothing has changed, if
     anything of it fails.
@@ -175,7 +187,10 @@ def replace(
     client = own.command("psql", "--no-psqlrc", "--quiet", "--no-password", "--set=ON_ERROR_STOP=1")
     with (
         _running(script, stdin=subprocess.PIPE) as (reader, reader_said),
-        _running(client, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as (writer, writer_said),
+        _running(client, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, database=database) as (
+            writer,
+            writer_said,
+        ),
     ):
         assert reader.stdout
         assert writer.stdin
@@ -246,11 +261,11 @@ def _feed(process: subprocess.Popen[bytes], pieces: Iterable[bytes]) -> _Feeder:
 
 @contextmanager
 def _running(
-    command: list[str], *, stdin: int, stdout: int = subprocess.PIPE
+    command: list[str], *, stdin: int, stdout: int = subprocess.PIPE, database: str = ""
 ) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes]]]:
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
-            command, stdin=stdin, stdout=stdout, stderr=errors, env=_environment()
+            command, stdin=stdin, stdout=stdout, stderr=errors, env=_environment(database)
         )
         try:
             yield process, errors

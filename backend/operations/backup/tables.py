@@ -220,11 +220,7 @@ def settling(schema: str, expected: Mapping[str, int], *, is_held: bool) -> list
     Processes keep definitions and roles by their versions, and one that runs meanwhile must not
     take a restored version for the one that it knows.
     """
-    rows = ", ".join(
-        f"({_literal(_name(schema, name))}, {int(number)}::bigint)"
-        for name, number in expected.items()
-    )
-    statements = [_COUNT.format(rows=rows)] if rows else []
+    statements = counting(schema, expected)
     for table, sequence in _VERSIONED:
         if table not in expected:
             continue
@@ -239,6 +235,15 @@ def settling(schema: str, expected: Mapping[str, int], *, is_held: bool) -> list
         # Beat, if it runs, reads the schedule again.
         statements.append(f"UPDATE {_name(schema, _SCHEDULE_CHANGES)} SET last_update = now()")
     return statements
+
+
+def counting(schema: str, expected: Mapping[str, int]) -> list[str]:
+    """Statements that fail unless each table has its rows."""
+    rows = ", ".join(
+        f"({_literal(_name(schema, name))}, {int(number)}::bigint)"
+        for name, number in expected.items()
+    )
+    return [_COUNT.format(rows=rows)] if rows else []
 
 
 _VERSIONED = ((_CLASSES, VERSION_SEQUENCE), ("objects_role_version", ROLE_SEQUENCE))

@@ -6,13 +6,16 @@ import os
 import re
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from backend.settings import environment
 from backend.settings.areas.http import Http
 from backend.settings.declaration import Area, Setting, choice, flag, items, text, whole
 from backend.settings.environment import BadSetting
+
+Keep: TypeAlias = tuple[tuple[str, int], ...]
+"""How many backups stay: pairs of a unit (h, d, w, m, y) and a number."""
 
 _HOST: Final = re.compile(r"[a-z0-9.-]+(?::[0-9]{1,5})?|\[[0-9a-f:.]+\](?::[0-9]{1,5})?")
 _LARGEST: Final = 2**53  # bytes
@@ -22,6 +25,7 @@ _PAGES: Final = (
 )
 _TEN_GIGABYTES: Final = 10 * 1024**3
 _BUCKET: Final = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9_.+=@/-]*)?")
+_COUNT: Final = re.compile(r"(?P<count>[1-9][0-9]{0,3})(?P<unit>[hdwmy])")
 _KEY_PREFIX: Final = "AGE-SECRET-KEY-1"
 # Commands read all settings, so BACKUP_TO must not demand the key that this one makes.
 _NEW_KEY: Final = "`BACKUP_TO= BACKUP_KEY= script/manage backup --new-key` prints one."
@@ -144,6 +148,37 @@ def _key(name: str, default: str) -> str:
     return key
 
 
+def _schedule(name: str, default: str) -> str:
+    line = environment.text(name, default)
+    if line.lower() in ("", "off"):
+        return ""
+    # Loads Celery.
+    from backend.settings.timetables import parse_cron
+
+    try:
+        parse_cron(line)
+    except ValueError as error:
+        raise BadSetting(
+            f"{name} must be a crontab line such as 0 3 * * *, in UTC or with a time zone after it,"
+            f" or off: {error}."
+        ) from None
+    return line
+
+
+def _keep(name: str, default: Keep) -> Keep:
+    words = environment.text(name).lower().split()
+    counts: dict[str, int] = {}
+    for word in words:
+        match = _COUNT.fullmatch(word)
+        if match is None or match["unit"] in counts:
+            raise BadSetting(
+                f"{name} must be numbers of hours, days, weeks, months and years such as"
+                f" 7d 4w 6m, each unit once, not {word!r}."
+            )
+        counts[match["unit"]] = int(match["count"])
+    return tuple(counts.items()) or default
+
+
 class Backups(Area):
     """Where and when backups are made, and how long they are stored."""
 
@@ -154,6 +189,26 @@ class Backups(Area):
         "where [backups](backups.md) go: an existing folder (an absolute path), or"
         " `s3://bucket/prefix`",
         _place,
+    )
+    BACKUP_SCHEDULE = Setting(
+        "",
+        "when they are made: a crontab line, in UTC or with a time zone after it"
+        " (`0 3 * * * Europe/Berlin`); needs `BACKUP_TO`",
+        _schedule,
+        shown="off",
+    )
+    BACKUP_KEEP: Setting[Keep] = Setting(
+        (("d", 7), ("w", 4), ("m", 6)),
+        "how many of them stay: the newest one of each of so many hours (`h`), days (`d`), weeks"
+        " (`w`), months (`m`) and years (`y`) that have one",
+        _keep,
+        shown="`7d 4w 6m`",
+    )
+    BACKUP_VERIFY: Setting[Literal["restore", "checksums"]] = choice(
+        "restore",
+        ("restore", "checksums"),
+        "what is done with each after it was read back and compared: `restore` also restores its"
+        " database into another one on the server, and drops that",
     )
     BACKUP_KEY = Setting(
         "",
@@ -190,6 +245,8 @@ class Backups(Area):
     def check(cls, values: dict[str, Any]) -> None:
         if values["BACKUP_TO"].startswith("s3://") and not values["BACKUP_KEY"]:
             raise BadSetting(f"BACKUP_KEY isn't set: backups in a bucket are encrypted. {_NEW_KEY}")
+        if values["BACKUP_SCHEDULE"] and not values["BACKUP_TO"]:
+            raise BadSetting("BACKUP_TO isn't set: BACKUP_SCHEDULE needs it.")
         own_access = environment.text("BACKUP_S3_ACCESS_KEY")
         if own_access and not environment.text("BACKUP_S3_SECRET_KEY"):
             raise BadSetting("BACKUP_S3_SECRET_KEY isn't set: BACKUP_S3_ACCESS_KEY needs it.")

@@ -11,6 +11,7 @@ from django_celery_beat.models import ClockedSchedule, PeriodicTask, PeriodicTas
 
 from backend.celery import app
 from backend.kernel.principal import MASTER
+from backend.settings.timetables import Cron, Every, Once, parse
 from backend.tasks.scheduler import Scheduler
 from functions import JobRequest, job
 from functions.jobs import schedule_rows
@@ -18,7 +19,6 @@ from functions.jobs.models import JobStatus
 from functions.jobs.start import start
 from functions.jobs.tasks import tend_jobs
 from functions.runtime.registry import registry
-from functions.runtime.timetables import Cron, Every, Once, parse
 from objects.database import hold
 from tests.held_instance import begin_hold
 from tests.rest import Api

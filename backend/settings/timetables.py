@@ -9,16 +9,19 @@ week is due on days that are both.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from typing import TypeAlias
+from datetime import UTC, datetime, timedelta, tzinfo
+from itertools import pairwise
+from typing import Final, TypeAlias
 from zoneinfo import ZoneInfo
 
 from celery.schedules import ParseException, crontab
+from django_celery_beat.tzcrontab import TzAwareCrontab
 
 _LEAST_SECONDS = 1
 # Characters that django-celery-beat keeps of each field, and of a time zone's name.
 _LONGEST = (240, 96, 124, 64, 64, 63)
 _MOST_SECONDS = timedelta(days=3660).total_seconds()
+_LOOKED_AHEAD: Final = 32  # times of a crontab line: those of a month, for a daily one
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,26 @@ class Cron:
             month_of_year=self.month_of_year,
             day_of_week=self.day_of_week,
         )
+
+    @property
+    def zone(self) -> tzinfo:
+        """Return the time zone of the line."""
+        return UTC if self.timezone == "UTC" else ZoneInfo(self.timezone)
+
+    def longest_pause(self, start: datetime) -> timedelta:
+        """Return the longest time between two times of the line, of those that follow ``start``.
+
+        Raises ``ValueError`` for a line without any, such as one for 30 February.
+        """
+        schedule = self.crontab()
+        times = [start.astimezone(self.zone)]
+        try:
+            for _ in range(_LOOKED_AHEAD):
+                _, delta, _ = schedule.remaining_delta(times[-1], tz=self.zone)
+                times.append(times[-1] + delta)
+        except RuntimeError:
+            raise ValueError(f"this crontab line is never due: {self}") from None
+        return max(later - earlier for earlier, later in pairwise(times[1:]))
 
     def __str__(self) -> str:
         days = (self.day_of_month, self.month_of_year, self.day_of_week)
@@ -94,6 +117,28 @@ def check_schedule(schedule: float | str) -> None:
     """Raise ``ValueError`` unless a job may be registered with this schedule."""
     if isinstance(parse(schedule), Once):
         raise ValueError("a job's schedule is seconds or a crontab line")
+
+
+def parse_cron(line: str) -> Cron:
+    """The timing of a crontab line that is due at times. Raises ``ValueError``."""
+    timing = parse(line)
+    if not isinstance(timing, Cron):
+        raise ValueError("it must be a crontab line")
+    timing.longest_pause(datetime.now(UTC))
+    return timing
+
+
+def crontab_in_zone(line: str) -> TzAwareCrontab:
+    """Return a crontab line as django-celery-beat schedules it. Raises ``ValueError``."""
+    cron = parse_cron(line)
+    return TzAwareCrontab(
+        minute=cron.minute,
+        hour=cron.hour,
+        day_of_month=cron.day_of_month,
+        month_of_year=cron.month_of_year,
+        day_of_week=cron.day_of_week,
+        tz=cron.zone,
+    )
 
 
 def _every(seconds: float) -> Every:

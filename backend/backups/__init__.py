@@ -1,0 +1,1 @@
+"""Backups that the service makes: their history, and what operators have to know of it."""

@@ -1,0 +1,110 @@
+"""Runs of backups: recording them, and the state that doctor, metrics and the admin show.
+
+The functions that write are for the process that holds the lock of backups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from django.db.models import Q
+
+from backend.backups.models import BackupRun
+from backend.kernel.texts.redaction import mask_text
+from backend.settings.conf import service_settings
+from backend.settings.timetables import parse_cron
+
+_STORED: Final = 300
+"""Runs; those whose archives exist are stored in addition."""
+_MOST_NOTE: Final = 1000  # characters
+_KILLED: Final = "The process was killed or lost its database."
+_STARTED_TOGETHER: Final = timedelta(seconds=60)
+"""Messages of the schedule that are sent within this time are for one run."""
+_MOST_ATTEMPTS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """``last`` is the newest run that has finished, ``last_good`` the newest verified one.
+    ``interval`` is the longest pause of the schedule in seconds, None without a schedule."""
+
+    last: BackupRun | None
+    last_good: BackupRun | None
+    interval: float | None
+
+    @property
+    def age(self) -> float | None:
+        """Return how old the newest verified backup is, in seconds."""
+        if self.last_good is None:
+            return None
+        return (datetime.now(UTC) - self.last_good.started_at).total_seconds()
+
+    @property
+    def is_late(self) -> bool:
+        """Return whether the newest verified backup is older than two intervals."""
+        return self.interval is not None and self.age is not None and self.age > 2 * self.interval
+
+
+def state() -> State:
+    """Return what operators watch, by three short statements at most."""
+    finished = BackupRun.objects.exclude(state=BackupRun.State.RUNNING)
+    line = service_settings.BACKUP_SCHEDULE
+    interval = None
+    if line:
+        interval = parse_cron(line).longest_pause(datetime.now(UTC)).total_seconds()
+    last = finished.first()
+    is_good = last is None or last.state == BackupRun.State.OK
+    last_good = last if is_good else finished.filter(state=BackupRun.State.OK).first()
+    return State(last, last_good, interval)
+
+
+def begin() -> BackupRun:
+    """Record the start of a run, and the end of those whose processes were killed."""
+    now = datetime.now(UTC)
+    BackupRun.objects.filter(state=BackupRun.State.RUNNING).update(
+        state=BackupRun.State.FAILED, finished_at=now, note=_KILLED
+    )
+    return BackupRun.objects.create(started_at=now)
+
+
+def is_done(sent_at: datetime) -> bool:
+    """Return whether a message of the schedule has had its run: one has finished since, or several
+    were killed. Messages are delivered again after an hour, and when their worker is killed."""
+    runs = BackupRun.objects.filter(started_at__gt=sent_at - _STARTED_TOGETHER)
+    was_killed = Q(state=BackupRun.State.RUNNING) | Q(note=_KILLED)
+    return runs.exclude(was_killed).exists() or runs.count() >= _MOST_ATTEMPTS
+
+
+def fail(run: BackupRun, reason: str) -> None:
+    """Record that a run has failed."""
+    run.state = BackupRun.State.FAILED
+    run.note = mask_text(reason)[:_MOST_NOTE]
+    _finish(run)
+
+
+def succeed(run: BackupRun, verification: str, note: str = "") -> None:
+    """Record that the archive of a run is in its place, and that it was verified."""
+    run.state = BackupRun.State.OK
+    run.verification = verification
+    run.note = mask_text(note)[:_MOST_NOTE]
+    _finish(run)
+
+
+def _finish(run: BackupRun) -> None:
+    run.finished_at = datetime.now(UTC)
+    run.save()
+
+
+def names(state: BackupRun.State) -> set[str]:
+    """Return the names of the archives of runs that ended so."""
+    runs = BackupRun.objects.filter(state=state).exclude(name="")
+    return set(runs.values_list("name", flat=True))
+
+
+def forget(existing: Collection[str]) -> None:
+    """Remove the oldest runs, except those whose archives exist."""
+    newest = BackupRun.objects.values_list("id", flat=True)[:_STORED]
+    BackupRun.objects.exclude(id__in=list(newest)).exclude(name__in=existing).delete()

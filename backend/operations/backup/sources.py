@@ -1,0 +1,91 @@
+"""The archive that an operator names: a file, one in ``BACKUP_TO``, or one in a bucket."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from django.conf import settings
+from django.template.defaultfilters import filesizeformat
+
+from backend.operations.backup import names
+from backend.operations.backup.places.place import ENCRYPTED, Place, place_of
+from backend.operations.backup.problems import BackupError, PlaceError
+from backend.settings.areas.files import Backups
+from backend.settings.conf import service_settings
+
+_LATEST: Final = "latest"
+_BUCKET: Final = "s3://"
+_FOLDER: Final = "restore-work"
+
+
+def place() -> Place:
+    """Return the place of ``BACKUP_TO``. Raises ``PlaceError`` if it isn't set."""
+    return place_of(_settings())
+
+
+@contextmanager
+def archive_file(text: str) -> Iterator[Path]:
+    """Have the archive that ``text`` names as a file, complete and decrypted.
+
+    ``text`` is a path, ``latest``, a name in ``BACKUP_TO`` as ``manage.py backup --list`` shows
+    it, or ``s3://BUCKET/NAME``. What is in a place is copied to ``DATA_DIR`` and removed when the
+    block ends. Raises ``BackupError``.
+    """
+    path = Path(text)
+    if text != _LATEST and path.is_file() and path.suffix != ENCRYPTED:
+        yield path
+        return
+    if text == _LATEST:
+        source = place()
+        name = names.latest(source)
+    elif text.startswith(_BUCKET) or path.is_file():
+        folder, _, file = str(path.resolve() if path.is_file() else text).rpartition("/")
+        source = _place_at(folder)
+        name = file.removesuffix(ENCRYPTED)
+    elif path.is_absolute() or not service_settings.BACKUP_TO:
+        yield path  # opening it says what is wrong
+        return
+    else:
+        source = place()
+        name = names.FOLDER + text.removeprefix(names.FOLDER).removesuffix(ENCRYPTED)
+    folder_of_copy = Path(settings.DATA_FOLDER.path, _FOLDER)
+    shutil.rmtree(folder_of_copy, ignore_errors=True)  # of a process that was killed
+    try:
+        yield _copied(source, name, folder_of_copy)
+    finally:
+        shutil.rmtree(folder_of_copy, ignore_errors=True)
+
+
+def _place_at(folder: str) -> Place:
+    if not service_settings.BACKUP_KEY:
+        raise PlaceError(f"Backups in {folder} are encrypted: set BACKUP_KEY to their key.")
+    return place_of(_settings() | {"BACKUP_TO": folder})
+
+
+def _settings() -> dict[str, Any]:
+    return {name: getattr(service_settings, name) for name in Backups.settings()}
+
+
+def _copied(source: Place, name: str, folder: Path) -> Path:
+    """Copy an archive from its place into the folder, if it has room for it."""
+    size = next((entry.size for entry in source.entries(name) if entry.name == name), None)
+    if size is None:
+        raise PlaceError(
+            f"{source.title} has no {name}, or it isn't encrypted with BACKUP_KEY;"
+            " `script/manage backup --list` shows what it has."
+        )
+    folder.mkdir(mode=0o700, parents=True)
+    free = shutil.disk_usage(folder).free
+    if free < size:
+        readable, needed = (filesizeformat(number).replace("\xa0", " ") for number in (free, size))
+        raise BackupError(f"{folder} has {readable} left, and the archive has {needed}.")
+    path = folder / name.rpartition("/")[2]
+    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(number, "wb") as file:
+        source.read(name, file)
+    return path

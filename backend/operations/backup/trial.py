@@ -1,0 +1,97 @@
+"""The trial of an archive: its database is restored into another one, which is dropped then.
+
+The other database is on the instance's server, since only a server that the archive can be loaded
+into proves that it can be.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import psycopg
+from django.conf import settings
+from django.template.defaultfilters import filesizeformat
+from psycopg import sql
+
+from backend.operations.backup import archive as archives
+from backend.operations.backup import postgres, tables
+from backend.operations.backup.archive import Archive
+from backend.operations.backup.problems import BackupError
+
+_SUFFIX: Final = "_backup_trial"
+_LONGEST_NAME: Final = 40  # characters of the instance's; PostgreSQL cuts names at 63 bytes
+_FACTOR: Final = 2.5  # of the database's size: its tables, indexes and WAL
+
+
+class Untried(Exception):
+    """The server offers no database for the trial. The text says why."""
+
+
+def restore_aside(own: psycopg.Connection, path: Path) -> None:
+    """Restore the database of an archive into an empty one, and count the rows of each table.
+
+    ``own`` holds the lock of backups. Raises ``Untried``, and ``BackupError`` if the archive can't
+    be restored.
+    """
+    with Archive(path) as archive, _empty_database(own, archive) as name:
+        schema = archive.manifest.schema
+        postgres.replace(
+            postgres.programs(own.info.server_version // 10_000),
+            schema,
+            archive.pieces(archives.DATABASE),
+            before=(),
+            after=tables.counting(schema, archive.manifest.tables),
+            database=name,
+        )
+
+
+@contextmanager
+def _empty_database(own: psycopg.Connection, archive: Archive) -> Iterator[str]:
+    row = own.execute("SELECT current_database(), pg_database_size(current_database())").fetchone()
+    assert row
+    _check_room(int(row[1]))
+    name = (
+        f"{str(row[0]).encode()[: _LONGEST_NAME - len(_SUFFIX)].decode(errors='ignore')}{_SUFFIX}"
+    )
+    drop = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name))
+    create = sql.SQL("CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8'")
+    try:
+        own.execute(drop)  # of a run that was killed
+        own.execute(create.format(sql.Identifier(name)))
+    except psycopg.Error as error:
+        raise Untried(f"no other database can be made: {_reason(error)}") from error
+    try:
+        _prepare(name, archive)
+        yield name
+    finally:
+        own.execute(drop)
+
+
+def _prepare(name: str, archive: Archive) -> None:
+    try:
+        with postgres.connect(name) as other:
+            schema = sql.Identifier(archive.manifest.schema)
+            other.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(schema))
+            for extension in archive.manifest.extensions:
+                statement = sql.SQL("CREATE EXTENSION IF NOT EXISTS {}")
+                other.execute(statement.format(sql.Identifier(extension)))
+    except BackupError as error:
+        raise Untried(f"the other database can't be used: {error}") from error
+
+
+def _check_room(size: int) -> None:
+    """Raise ``Untried`` if the embedded engine's disk, which others need too, might become full."""
+    if not settings.EMBEDDED_POSTGRES:
+        return
+    needed = int(size * _FACTOR)
+    if shutil.disk_usage(settings.DATA_FOLDER.engines).free < needed:
+        readable = filesizeformat(needed).replace("\xa0", " ")
+        raise Untried(f"it needs {readable} of free disk space")
+
+
+def _reason(error: psycopg.Error) -> str:
+    return str(error).strip().partition("\n")[0]
