@@ -98,10 +98,10 @@ def _finish(run: BackupRun) -> None:
     run.save()
 
 
-def names(state: BackupRun.State) -> set[str]:
-    """Return the names of the archives of runs that ended so."""
-    runs = BackupRun.objects.filter(state=state).exclude(name="")
-    return set(runs.values_list("name", flat=True))
+def results() -> dict[str, str]:
+    """Return how the newest run of each archive ended, by the name of the archive."""
+    runs = BackupRun.objects.exclude(name="").order_by("id")
+    return dict(runs.values_list("name", "state"))
 
 
 def forget(existing: Collection[str]) -> None:

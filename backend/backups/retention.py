@@ -34,7 +34,7 @@ def removable(
     Others stay as if they were good, in addition. Bad ones stay until there is a newer good one.
     Without a good one everything stays.
     """
-    verified = {name: at for name, at in archives.items() if name in good and name not in bad}
+    verified = {name: at for name, at in archives.items() if name in good}
     if not verified:
         return []
     newest = max(verified.values())

@@ -61,18 +61,12 @@ class Cron:
         return UTC if self.timezone == "UTC" else ZoneInfo(self.timezone)
 
     def longest_pause(self, start: datetime) -> timedelta:
-        """Return the longest time between two times of the line, of those that follow ``start``.
-
-        Raises ``ValueError`` for a line without any, such as one for 30 February.
-        """
+        """Return the longest time between two times of the line, of those that follow ``start``."""
         schedule = self.crontab()
         times = [start.astimezone(self.zone)]
-        try:
-            for _ in range(_LOOKED_AHEAD):
-                _, delta, _ = schedule.remaining_delta(times[-1], tz=self.zone)
-                times.append(times[-1] + delta)
-        except RuntimeError:
-            raise ValueError(f"this crontab line is never due: {self}") from None
+        for _ in range(_LOOKED_AHEAD):
+            _, delta, _ = schedule.remaining_delta(times[-1], tz=self.zone)
+            times.append(times[-1] + delta)
         return max(later - earlier for earlier, later in pairwise(times[1:]))
 
     def __str__(self) -> str:
@@ -124,7 +118,6 @@ def parse_cron(line: str) -> Cron:
     timing = parse(line)
     if not isinstance(timing, Cron):
         raise ValueError("it must be a crontab line")
-    timing.longest_pause(datetime.now(UTC))
     return timing
 
 

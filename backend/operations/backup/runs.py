@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
@@ -41,20 +41,25 @@ log = get_logger("backup")
 
 
 def back_up(place: Place, sent_at: datetime | None = None) -> BackupRun | None:
-    """Make a backup, and return its record; None if there is nothing to do for the message that
-    the schedule sent at ``sent_at``.
+    """Make a backup, and return its record.
 
-    Raises ``BackupError`` if it fails, or may not be made: another process makes one, or the
-    instance is held. Everything that is in the place stays then.
+    For a message that the schedule sent at ``sent_at``, return None if it has had its run, another
+    process makes one, or the instance is held. Raises ``BackupError`` if the backup fails, or may
+    not be made for one of these reasons. Everything in the place stays then.
     """
     if hold.is_on():
+        if sent_at is not None:
+            log.info("no backup is made: the instance is held")
+            return None
         raise BackupError(
             "This instance was restored and is held, so it makes no backups: they would be mixed"
             " up with those of the instance that it is a copy of. script/manage resume ends that."
         )
-    with postgres.connect() as own, _alone(own):
-        if sent_at is not None and history.is_done(sent_at):
+    with postgres.connect() as own, _alone(own) as is_alone:
+        if sent_at is not None and (not is_alone or history.is_done(sent_at)):
             return None
+        if not is_alone:
+            raise BackupError("Another process makes a backup at the moment.")
         run = history.begin()
         try:
             with _work_folder() as folder:
@@ -115,12 +120,10 @@ def _remove_old(place: Place) -> None:
             for entry in place.entries(names.FOLDER)
             if (at := names.own_time(entry.name)) is not None
         }
-        for name in removable(
-            archives,
-            good=history.names(BackupRun.State.OK),
-            bad=history.names(BackupRun.State.FAILED),
-            keep=service_settings.BACKUP_KEEP,
-        ):
+        results = history.results()
+        good = [name for name, state in results.items() if state == BackupRun.State.OK]
+        bad = results.keys() - good
+        for name in removable(archives, good=good, bad=bad, keep=service_settings.BACKUP_KEEP):
             place.remove(name)
             del archives[name]
             log.info("an old backup was removed", name=name)
@@ -149,17 +152,13 @@ def _readable(size: int) -> str:
     return filesizeformat(size).replace("\xa0", " ")
 
 
-@contextmanager
-def _alone(own: psycopg.Connection) -> Iterator[None]:
-    """No other process of the instance makes a backup meanwhile."""
+def _alone(own: psycopg.Connection) -> AbstractContextManager[bool]:
+    """Hold the lock of backups while the block runs, if it is free; whether it was."""
 
     def run(statement: str, parameters: Sequence[Any]) -> list[Any]:
         return own.execute(statement, parameters).fetchall()
 
-    with advisory_locks.try_session(run, advisory_locks.BACKUPS) as is_held:
-        if not is_held:
-            raise BackupError("Another process makes a backup at the moment.")
-        yield
+    return advisory_locks.try_session(run, advisory_locks.BACKUPS)
 
 
 @contextmanager

@@ -1,0 +1,264 @@
+"""Runs of backups in one process: what they store, verify, refuse and leave alone."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from django.conf import settings as django_settings
+from django.db import connection
+from pyrage import x25519
+
+from backend.backups.models import BackupRun
+from backend.kernel.connections import advisory_locks
+from backend.kernel.principal import MASTER
+from backend.operations.backup import creation, names, postgres, runs, sources, trial
+from backend.operations.backup.archive import MANIFEST, check
+from backend.operations.backup.places.folder import Folder
+from backend.operations.backup.places.place import Place, place_of
+from backend.operations.backup.problems import BackupError
+from objects import service
+from tests.backend.commands.conftest import run
+from tests.held_instance import begin_hold
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.process,
+    pytest.mark.xdist_group("backup"),
+]
+
+KEY = str(x25519.Identity.generate())
+
+
+@pytest.fixture
+def folder(tmp_path: Path, settings: Any) -> Path:
+    """The folder of the place, in an instance that has data."""
+    place = tmp_path / "place"
+    place.mkdir()
+    settings.DATA_DIR = tmp_path / "data"
+    settings.DATA_FOLDER = type(django_settings.DATA_FOLDER)(tmp_path / "data")
+    settings.SERVICE = {**settings.SERVICE, "BACKUP_TO": str(place), "BACKUP_KEY": KEY}
+    service.create(MASTER, "Note", {"text": "hello"})
+    return place
+
+
+def place() -> Place:
+    return place_of(django_settings.SERVICE)
+
+
+def archives(folder: Path) -> list[str]:
+    return sorted(path.name for path in (folder / "archives").glob("*"))
+
+
+def put(folder: Path, *names: str) -> None:
+    (folder / "archives").mkdir(exist_ok=True)
+    for name in names:
+        (folder / "archives" / name).write_bytes(b"x")
+
+
+def databases() -> list[str]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT datname FROM pg_database WHERE datname LIKE %s", ["%backup_trial"])
+        return [name for (name,) in cursor.fetchall()]
+
+
+def leftovers() -> list[Path]:
+    return [*Path(django_settings.DATA_DIR).glob("*")]
+
+
+def test_a_backup_is_stored_encrypted_verified_and_recorded(folder: Path) -> None:
+    made = runs.back_up(place())
+    assert made is not None
+    assert (made.state, made.verification, made.note) == ("ok", "restored", "")
+    [name] = archives(folder)
+    assert made.name == f"archives/{name.removesuffix('.age')}"
+    assert name.startswith("test-app-")
+    assert (folder / "archives" / name).read_bytes().startswith(b"age-encryption.org/v1\n")
+    path = str(folder / "archives" / name)
+    for text in ("latest", name, name.removesuffix(".age"), made.name, path):
+        with sources.archive_file(text) as file:
+            manifest = check(file)
+    assert sum(manifest.tables.values()) == made.rows
+    assert databases() == []
+    assert leftovers() == []
+
+
+@pytest.mark.parametrize("name", ["x.tar", "../x.tar", "archives/../../x.tar"])
+def test_a_name_that_the_place_does_not_have_is_refused(folder: Path, name: str) -> None:
+    (folder.parent / "x.tar.age").write_bytes(b"x")
+    with pytest.raises(BackupError, match=r"has no archives/.*; `script/manage backup --list`"):
+        sources.archive_file(name).__enter__()
+
+
+def test_the_latest_of_several_applications_has_to_be_named(folder: Path) -> None:
+    put(folder, "one-20260101T030000Z.tar.age", "two-20260102T030000Z.tar.age")
+    with pytest.raises(BackupError, match="backups of several applications: name one of them"):
+        sources.archive_file("latest").__enter__()
+    put(folder, "test-app-20250101T030000Z.tar.age")
+    assert names.latest(place()) == "archives/test-app-20250101T030000Z.tar"
+
+
+def test_a_place_without_backups_has_no_latest(folder: Path) -> None:
+    with pytest.raises(BackupError, match="has no backups, or none that are read with BACKUP_KEY"):
+        sources.archive_file("latest").__enter__()
+
+
+def test_a_new_key_is_one_that_backups_take() -> None:
+    key = run("backup", "--new-key").out.strip()
+    assert str(x25519.Identity.from_str(key)) == key
+
+
+def test_the_list_has_what_the_place_has_and_how_runs_ended(folder: Path) -> None:
+    name = run("backup", "--now").out.strip()
+    put(folder, "test-app-20250101T030000Z.tar.age")
+    BackupRun.objects.create(started_at=datetime.now(UTC), state="failed", note="it is full.")
+    shown = run("backup", "--list")
+    first, second = shown.out.splitlines()
+    assert first.split("  ")[::2] == ["test-app-20250101T030000Z.tar", "not made by this instance"]
+    assert second.split("  ")[::2] == [name, "restored, rows counted"]
+    assert "failed: it is full." in shown.err
+
+
+def test_old_backups_go_and_what_is_not_the_instance_s_stays(folder: Path, settings: Any) -> None:
+    settings.SERVICE = {**settings.SERVICE, "BACKUP_KEEP": (("d", 2),)}
+    own = [f"test-app-202601{day:02}T030000Z.tar.age" for day in (1, 2, 3)]
+    foreign = [
+        "other-app-20260101T030000Z.tar.age",
+        "test-app-20260101T030000Z.tar",
+        "test-app-2026.tar.age",
+        "holiday.jpg.age",
+    ]
+    put(folder, *own, *foreign)
+    (folder / "keep.age").write_bytes(b"x")
+    made = runs.back_up(place())
+    assert made is not None
+    new = f"{made.name.removeprefix('archives/')}.age"
+    # Nothing is known of the old ones, so they stay as if they were good.
+    assert archives(folder) == sorted([*foreign, own[2], new])
+    assert (folder / "keep.age").exists()
+
+
+class Lying(Folder):
+    """A folder that returns other bytes than it has stored."""
+
+    def __init__(self, path: Path, lie: Callable[[bytes], bytes]) -> None:
+        super().__init__(path)
+        self._lie = lie
+
+    def pieces(self, name: str) -> Iterator[bytes]:
+        yield self._lie(b"".join(super().pieces(name)))
+
+
+@pytest.mark.parametrize("key", [KEY, ""], ids=["encrypted", "plain"])
+@pytest.mark.parametrize(
+    "lie",
+    [lambda content: content[:-600], lambda content: content[:9000] + b"!?" + content[9002:]],
+    ids=["cut off", "changed"],
+)
+def test_a_place_that_returns_other_bytes_makes_the_run_fail(
+    folder: Path, settings: Any, key: str, lie: Callable[[bytes], bytes]
+) -> None:
+    """And nothing is removed then."""
+    settings.SERVICE = {**settings.SERVICE, "BACKUP_KEEP": (("d", 1),)}
+    suffix = ".age" if key else ""
+    old = [f"test-app-202601{day:02}T030000Z.tar{suffix}" for day in (1, 2)]
+    put(folder, *old)
+    with pytest.raises(BackupError, match=r"it is damaged|returned other bytes"):
+        runs.back_up(Place(Lying(folder, lie), key))
+    made = BackupRun.objects.get()
+    assert (made.state, bool(made.note)) == ("failed", True)
+    assert archives(folder)[:2] == old
+    # The next one that is good lets it go.
+    good = runs.back_up(Place(Folder(folder), key))
+    assert good is not None
+    assert archives(folder) == [f"{good.name.removeprefix('archives/')}{suffix}"]
+
+
+def test_a_place_that_is_away_makes_the_run_fail_with_the_reason(folder: Path) -> None:
+    folder.rmdir()
+    with pytest.raises(BackupError, match="there is no such folder"):
+        runs.back_up(place())
+    assert "there is no such folder" in BackupRun.objects.get().note
+    assert leftovers() == []
+
+
+def test_a_held_instance_makes_no_backups(folder: Path) -> None:
+    begin_hold()
+    with pytest.raises(BackupError, match="was restored and is held"):
+        runs.back_up(place())
+    assert runs.back_up(place(), datetime.now(UTC)) is None
+    assert not BackupRun.objects.exists()
+    assert archives(folder) == []
+
+
+def test_one_process_at_a_time_makes_a_backup(folder: Path) -> None:
+    with postgres.connect() as other:
+        advisory_locks.lock_session(
+            lambda sql, parameters: other.execute(sql, parameters).fetchall(),
+            advisory_locks.BACKUPS,
+        )
+        with pytest.raises(BackupError, match="Another process makes a backup"):
+            runs.back_up(place())
+        assert runs.back_up(place(), datetime.now(UTC)) is None
+    assert not BackupRun.objects.exists()
+
+
+def test_a_message_that_is_delivered_again_makes_no_second_backup(folder: Path) -> None:
+    sent_at = datetime.now(UTC)
+    assert runs.back_up(place(), sent_at) is not None
+    assert runs.back_up(place(), sent_at) is None
+    assert runs.back_up(place(), sent_at + timedelta(seconds=30)) is None
+    assert len(archives(folder)) == 1
+
+
+def test_a_server_that_gives_no_other_database_is_a_note(folder: Path) -> None:
+    """The archive is compared all the same."""
+    with psycopg.connect(**postgres._parameters(), autocommit=True) as server:
+        row = server.execute("SELECT current_database()").fetchone()
+        assert row
+        # A template can't be dropped, so the name is taken.
+        name = f"{row[0]}{trial._SUFFIX}"
+        server.execute(f'CREATE DATABASE "{name}" IS_TEMPLATE true')
+        try:
+            made = runs.back_up(place())
+        finally:
+            server.execute(f'ALTER DATABASE "{name}" IS_TEMPLATE false')
+            server.execute(f'DROP DATABASE "{name}"')
+    assert made is not None
+    assert (made.state, made.verification) == ("ok", "checksums")
+    assert made.note.startswith("Not restored for a trial: no other database can be made")
+
+
+def test_a_trial_notices_rows_that_are_missing(folder: Path, tmp_path: Path) -> None:
+    made = creation.make(tmp_path / "whole.tar")
+    less = tmp_path / "less.tar"
+    with tarfile.open(made.path, "r:") as source, tarfile.open(less, "w:") as target:
+        for item in source:
+            file = source.extractfile(item)
+            assert file
+            content = file.read()
+            if item.name == MANIFEST:
+                manifest = json.loads(content)
+                manifest["tables"]["objects_class"] += 1
+                content = json.dumps(manifest).encode()
+                item.size = len(content)
+            target.addfile(item, io.BytesIO(content))
+    with postgres.connect() as own:
+        trial.restore_aside(own, made.path)
+        with pytest.raises(BackupError, match=r'"objects_class" has \d+ rows instead of'):
+            trial.restore_aside(own, less)
+    assert databases() == []
+
+
+def test_without_a_trial_backups_are_compared_only(folder: Path, settings: Any) -> None:
+    settings.SERVICE = {**settings.SERVICE, "BACKUP_VERIFY": "checksums"}
+    made = runs.back_up(place())
+    assert made is not None
+    assert (made.verification, made.note) == ("checksums", "")
