@@ -22,6 +22,12 @@ def name_of(at: datetime) -> str:
     return f"{FOLDER}{_app()}-{at.astimezone(UTC).strftime(_TIME)}.tar"
 
 
+def own_prefix() -> str:
+    """Return how the names of this application's archives begin. Those of an application whose id
+    begins with this one's have no time, which begins with the century, at this place."""
+    return f"{FOLDER}{_app()}-20"
+
+
 def own_time(name: str) -> datetime | None:
     """Return when an archive was made, or None for what isn't one of this application."""
     parts = _parts(name)

@@ -24,6 +24,7 @@ from backend.backups import history
 from backend.backups.models import BackupRun
 from backend.backups.retention import removable
 from backend.kernel.connections import advisory_locks
+from backend.kernel.texts.counted import counted
 from backend.logs.setup import get_logger
 from backend.operations.backup import archive, creation, names, postgres, tables, trial
 from backend.operations.backup.places.place import Place
@@ -81,14 +82,15 @@ def back_up(place: Place, sent_at: datetime | None = None) -> BackupRun | None:
 def _run(own: psycopg.Connection, run: BackupRun, place: Place, folder: Path) -> None:
     """Fill in the record of a run as it comes along."""
     schema = tables.schema_of(own)
-    place.remove_unfinished(names.FOLDER)
-    if not tables.used(own, schema) and place.entries(names.FOLDER):
+    is_first = history.state().last_good is None
+    if is_first and place.entries(names.FOLDER) and not tables.used(own, schema):
         raise BackupError(
             f"This instance has no data, and {place.title} has backups: restore one of them with"
             " `script/manage restore latest`, or choose another BACKUP_TO."
         )
     _check_room(own, schema, folder)
     name = names.name_of(run.started_at)
+    _remove_unfinished(place)
     made = creation.make(folder / "archive.tar")
     run.name, run.size = name, made.path.stat().st_size
     run.rows, run.files = sum(made.manifest.tables.values()), made.manifest.files
@@ -100,20 +102,36 @@ def _run(own: psycopg.Connection, run: BackupRun, place: Place, folder: Path) ->
     if stored.result != original.result:
         raise BackupError(f"{place.title} returned other bytes of {name} than were stored.")
     archive.check(made.path)
-    note = ""
+    notes = _files_that_differ(made)
     verification = BackupRun.Verification.CHECKSUMS
     if service_settings.BACKUP_VERIFY == "restore":
         try:
             trial.restore_aside(own, made.path)
             verification = BackupRun.Verification.RESTORED
         except trial.Untried as reason:
-            note = f"Not restored for a trial: {reason}"
-    history.succeed(run, verification, note)
-    log.info("a backup was made", name=name, size=run.size, verification=verification, note=note)
+            notes.append(f"It wasn't restored for a trial: {reason}.")
+    history.succeed(run, verification, " ".join(notes))
+    log.info("a backup was made", name=name, size=run.size, verification=verification, notes=notes)
+
+
+def _files_that_differ(made: creation.Made) -> list[str]:
+    """Sentences about files that aren't as they were uploaded; the log names these."""
+    missing, changed = made.manifest.missing_files, made.changed_files
+    notes = [f"Missing in storage: {counted(missing, 'file')}."] if missing else []
+    return notes + ([f"Changed in storage: {counted(changed, 'file')}."] if changed else [])
+
+
+def _remove_unfinished(place: Place) -> None:
+    try:
+        place.remove_unfinished(names.own_prefix())
+    except BackupError as error:  # not every service that speaks S3 lists unfinished uploads
+        log.warning("what killed backups have left can't be removed", error=str(error))
 
 
 def _remove_old(place: Place) -> None:
     """Remove what needn't stay. The backup is made, so a failure is logged and not more."""
+    if hold.is_on():  # since a restore has replaced the instance meanwhile
+        return
     try:
         archives = {
             entry.name: at

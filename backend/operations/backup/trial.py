@@ -80,7 +80,7 @@ def _prepare(name: str, archive: Archive) -> None:
                 statement = sql.SQL("CREATE EXTENSION IF NOT EXISTS {}")
                 other.execute(statement.format(sql.Identifier(extension)))
     except BackupError as error:
-        raise Untried(f"the other database can't be used: {error}") from error
+        raise Untried(f"the other database can't be used: {str(error).rstrip('.')}") from error
 
 
 def _check_room(size: int) -> None:

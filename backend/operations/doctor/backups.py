@@ -42,8 +42,8 @@ def backups() -> Iterator[Finding]:
         )
     if good.note:
         yield warn(
-            f"The newest backup was compared, but not restored for a trial. {good.note}",
-            "Correct that, or set BACKUP_VERIFY=checksums.",
+            f"The newest backup can be restored, but: {good.note}",
+            "Correct that. BACKUP_VERIFY=checksums is for a server without room for a trial.",
         )
     try:
         place = sources.place()

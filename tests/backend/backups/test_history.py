@@ -108,7 +108,7 @@ def test_doctor_fails_when_the_place_cannot_be_read(scheduled: Path) -> None:
 
 
 def test_doctor_warns_where_backups_are_not_restored_for_a_trial(scheduled: Path) -> None:
-    run("ok", name=NAME, verification="checksums", note="Not restored: no other database.")
+    run("ok", name=NAME, verification="checksums", note="It wasn't restored.")
     levels = [level for level, _ in findings()]
     assert levels == ["warn", "ok"]
 

@@ -105,6 +105,43 @@ def test_the_latest_of_several_applications_has_to_be_named(folder: Path) -> Non
     assert names.latest(place()) == "archives/test-app-20250101T030000Z.tar"
 
 
+@pytest.mark.parametrize("app_id", ["my app", "a/../b", "-x", "日本", "a" * 300])
+def test_any_application_id_makes_a_name_that_is_its_own(settings: Any, app_id: str) -> None:
+    settings.SERVICE = {**settings.SERVICE, "APP_ID": app_id}
+    at = datetime(2026, 1, 31, 3, tzinfo=UTC)
+    name = names.name_of(at)
+    assert names.own_time(name) == at
+    assert name.startswith(names.own_prefix())
+    assert place_of({"BACKUP_TO": "/"})._stored(name) == name
+    settings.SERVICE = {**settings.SERVICE, "APP_ID": "another"}
+    assert names.own_time(name) is None
+
+
+def test_an_upload_of_another_application_is_left_alone(folder: Path) -> None:
+    (folder / "archives").mkdir()
+    other = folder / "archives" / ".test-app-two-20260101T030000Z.tar.age.0123.part"
+    own = folder / "archives" / ".test-app-20260101T030000Z.tar.age.0123.part"
+    other.write_bytes(b"x")
+    own.write_bytes(b"x")
+    assert runs.back_up(place()) is not None
+    assert (other.exists(), own.exists()) == (True, False)
+
+
+def test_files_that_storage_has_lost_are_a_note(folder: Path) -> None:
+    from objects.files.models import StoredFile
+
+    StoredFile.objects.create(
+        name="lost.txt",
+        size=4,
+        sha256="0" * 64,
+        content_type="text/plain",
+        created_at=datetime.now(UTC),
+    )
+    made = runs.back_up(place())
+    assert made is not None
+    assert (made.state, made.note) == ("ok", "Missing in storage: 1 file.")
+
+
 def test_a_place_without_backups_has_no_latest(folder: Path) -> None:
     with pytest.raises(BackupError, match="has no backups, or none that are read with BACKUP_KEY"):
         sources.archive_file("latest").__enter__()
@@ -233,7 +270,7 @@ def test_a_server_that_gives_no_other_database_is_a_note(folder: Path) -> None:
             server.execute(f'DROP DATABASE "{name}"')
     assert made is not None
     assert (made.state, made.verification) == ("ok", "checksums")
-    assert made.note.startswith("Not restored for a trial: no other database can be made")
+    assert made.note.startswith("It wasn't restored for a trial: no other database can be made")
 
 
 def test_a_trial_notices_rows_that_are_missing(folder: Path, tmp_path: Path) -> None:

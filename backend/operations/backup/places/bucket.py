@@ -35,7 +35,10 @@ _BOUNDS: Final = Config(
     read_timeout=60,
     retries={"mode": "standard", "total_max_attempts": 4},
 )
-_RIGHTS: Final = "s3:ListBucket, s3:GetObject, s3:PutObject, s3:DeleteObject"
+_RIGHTS: Final = (
+    "s3:ListBucket, s3:GetObject, s3:PutObject, s3:DeleteObject, s3:AbortMultipartUpload and"
+    " s3:ListBucketMultipartUploads"
+)
 
 
 class Bucket:
@@ -188,8 +191,5 @@ def _refusal(error: ClientError) -> str:
     if code == "NoSuchBucket":
         return "there is no such bucket. Create it, or correct BACKUP_TO."
     if status in (401, 403):
-        return (
-            f"access is refused ({code}). BACKUP_S3_ACCESS_KEY needs {_RIGHTS}"
-            " and s3:AbortMultipartUpload for it."
-        )
+        return f"access is refused ({code}). Its access key needs {_RIGHTS}."
     return f"{error.operation_name} failed ({code}, status {status})."
