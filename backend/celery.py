@@ -68,11 +68,11 @@ def start_overflows() -> None:
 def back_up(self: Any) -> None:
     """Make a backup, with ``BACKUP_SCHEDULE``. The schedule is kept in the database, also after the
     setting is off again."""
-    from backend.backups.process import back_up
+    from backend.backups import process
     from backend.settings.conf import service_settings
 
     if service_settings.BACKUP_SCHEDULE:
-        back_up(float(getattr(self.request, SENT_AT, None) or time()))
+        process.back_up(float(getattr(self.request, SENT_AT, None) or time()))
 
 
 def _redis() -> redis.Redis:

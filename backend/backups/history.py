@@ -49,7 +49,7 @@ class State:
 
 
 def state() -> State:
-    """Return what operators watch, by three short statements at most."""
+    """Return what operators watch, by two short statements at most."""
     finished = BackupRun.objects.exclude(state=BackupRun.State.RUNNING)
     line = service_settings.BACKUP_SCHEDULE
     interval = None

@@ -22,8 +22,11 @@ from backend.operations.backup import postgres, tables
 from backend.operations.backup.archive import Archive
 from backend.operations.backup.problems import BackupError
 
-_SUFFIX: Final = "_backup_trial"
-_LONGEST_NAME: Final = 40  # characters of the instance's; PostgreSQL cuts names at 63 bytes
+NAME: Final = "backup_trial_"
+"""How the name of the other database begins; the number of the instance's follows."""
+_DATABASE: Final = (
+    "SELECT oid, pg_database_size(oid) FROM pg_database WHERE datname = current_database()"
+)
 _FACTOR: Final = 2.5  # of the database's size: its tables, indexes and WAL
 
 
@@ -51,12 +54,11 @@ def restore_aside(own: psycopg.Connection, path: Path) -> None:
 
 @contextmanager
 def _empty_database(own: psycopg.Connection, archive: Archive) -> Iterator[str]:
-    row = own.execute("SELECT current_database(), pg_database_size(current_database())").fetchone()
+    row = own.execute(_DATABASE).fetchone()
     assert row
-    _check_room(int(row[1]))
-    name = (
-        f"{str(row[0]).encode()[: _LONGEST_NAME - len(_SUFFIX)].decode(errors='ignore')}{_SUFFIX}"
-    )
+    number, size = row
+    _check_room(int(size))
+    name = f"{NAME}{number}"
     drop = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name))
     create = sql.SQL("CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8'")
     try:

@@ -65,7 +65,7 @@ def put(folder: Path, *names: str) -> None:
 
 def databases() -> list[str]:
     with connection.cursor() as cursor:
-        cursor.execute("SELECT datname FROM pg_database WHERE datname LIKE %s", ["%backup_trial"])
+        cursor.execute("SELECT datname FROM pg_database WHERE datname ~ %s", [f"^{trial.NAME}"])
         return [name for (name,) in cursor.fetchall()]
 
 
@@ -258,10 +258,10 @@ def test_a_message_that_is_delivered_again_makes_no_second_backup(folder: Path) 
 def test_a_server_that_gives_no_other_database_is_a_note(folder: Path) -> None:
     """The archive is compared all the same."""
     with psycopg.connect(**postgres._parameters(), autocommit=True) as server:
-        row = server.execute("SELECT current_database()").fetchone()
+        row = server.execute(trial._DATABASE).fetchone()
         assert row
         # A template can't be dropped, so the name is taken.
-        name = f"{row[0]}{trial._SUFFIX}"
+        name = f"{trial.NAME}{row[0]}"
         server.execute(f'CREATE DATABASE "{name}" IS_TEMPLATE true')
         try:
             made = runs.back_up(place())
