@@ -72,7 +72,7 @@ def begin() -> BackupRun:
 
 def is_done(sent_at: datetime) -> bool:
     """Return whether a message of the schedule has had its run: one has finished since, or several
-    were killed. Messages are delivered again after an hour, and when their worker is killed."""
+    were killed. Messages may come twice, such as those of a worker that was killed."""
     runs = BackupRun.objects.filter(started_at__gt=sent_at - _STARTED_TOGETHER)
     was_killed = Q(state=BackupRun.State.RUNNING) | Q(note=_KILLED)
     return runs.exclude(was_killed).exists() or runs.count() >= _MOST_ATTEMPTS
