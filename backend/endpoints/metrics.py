@@ -31,6 +31,7 @@ from backend.endpoints.process_metrics import (
     of_silences,
     of_threads,
 )
+from backend.endpoints.wal_archive_metrics import of_wal_archive
 from backend.http.context import client_address
 from backend.http.exceptions import error_response
 from backend.kernel import request_counts
@@ -104,6 +105,7 @@ def _of_database() -> list[Metric]:
             *of_learned_indexes(),
             *of_pushes(),
             *of_backups(),
+            *of_wal_archive(),
         ]
 
 

@@ -62,6 +62,10 @@ INDEX_UPKEEP: Final = _number(7_316_504_813)
 """The one process that decides about learned indexes."""
 
 
+WAL_ARCHIVE: Final = _number(7_316_504_814)
+"""The one process that stores the embedded server's WAL."""
+
+
 def chain_head(network_id: int) -> AdvisoryLock:
     """Indexing of new blocks of a network. It saves work; correctness doesn't depend on it."""
     return _of_network("chain.follow", network_id)

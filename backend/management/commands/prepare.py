@@ -18,6 +18,7 @@ from django.db import connection
 from backend.kernel.connections.advisory_locks import PREPARATION, lock_session, unlock_session
 from backend.kernel.connections.reachability import check_servers
 from backend.operations.preparation import FILE, first_staff_user, migrate
+from backend.operations.wal_archive import process as wal_archive
 from backend.site.staff import make_groups
 from objects.database import hold
 from objects.definitions.registry import offered_models
@@ -36,6 +37,8 @@ class Command(BaseCommand):
         try:
             migrate(options["verbosity"])
             make_groups(offered_models())
+            if settings.EMBEDDED_POSTGRES and not wal_archive.is_on():
+                wal_archive.drop_slots()
             login = first_staff_user(settings.DATA_DIR) | {"is_held": hold.is_on()}
         finally:
             unlock_session(_run, PREPARATION)

@@ -4,14 +4,23 @@ nothing."""
 from __future__ import annotations
 
 from argparse import SUPPRESS
-from typing import Any
+from datetime import UTC
+from typing import Any, Final
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from backend.instance.errors import StartError
 from backend.management.commands.backup import described
 from backend.operations.backup import sources
 from backend.operations.backup.problems import BackupError
 from backend.operations.backup.restore import Restored, restore
+from backend.operations.wal_archive import catalog, recovery
+
+_HELD: Final = (
+    "Schedules, webhooks, pushes, emails and transactions are held until you run script/manage"
+    " resume."
+)
 
 
 class Command(BaseCommand):
@@ -24,9 +33,9 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
             "archive",
-            metavar="FILE|NAME|latest",
+            metavar="FILE|NAME|latest|wal",
             help="a file, a name in BACKUP_TO as backup --list shows it, the newest one there, or "
-            "s3://BUCKET/NAME",
+            "s3://BUCKET/NAME; wal for what is archived continuously, by script/server --restore",
         )
         parser.add_argument(
             "--overwrite", action="store_true", help="give up what the instance has"
@@ -37,6 +46,12 @@ class Command(BaseCommand):
             help="keep this instance's own keys; stored secrets are brought under its SECRET_KEY",
         )
 
+        parser.add_argument(
+            "--until",
+            metavar="TIME",
+            help="for archived WAL (script/server --restore wal): the moment to restore, such as"
+            " 2026-11-28T10:00:00Z; otherwise the end of the archive",
+        )
         parser.add_argument("--before-start", action="store_true", help=SUPPRESS)
         parser.add_argument(
             "--live",
@@ -46,6 +61,12 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
+        instance = recovery.instance_of(str(options["archive"]))
+        if instance is not None:
+            self._recover(instance, options)
+            return
+        if options["until"] is not None:
+            raise CommandError("--until is for archived WAL: script/server --restore wal.")
         try:
             with sources.archive_file(options["archive"]) as path:
                 done = restore(
@@ -65,12 +86,39 @@ class Command(BaseCommand):
         for line in _left_to_do(done):
             self.stdout.write(line)
         if not options["live"]:
-            self.stdout.write(
-                "Schedules, webhooks, pushes, emails and transactions are held until you run "
-                "script/manage resume."
-            )
+            self.stdout.write(_HELD)
         if not options["before_start"]:
             self.stdout.write("Restart the service now, if it runs.")
+
+    def _recover(self, instance: str, options: dict[str, Any]) -> None:
+        if not options["before_start"]:
+            raise CommandError(
+                "Archived WAL is restored before the engines start: run script/server --restore"
+                f" {options['file']}."
+            )
+        try:
+            until = None if options["until"] is None else catalog.moment(options["until"])
+            done = recovery.restore(
+                instance, until, is_held=not options["live"], report=self.stdout.write
+            )
+        except (BackupError, StartError) as error:
+            raise CommandError(str(error)) from error
+        except OSError as error:
+            raise CommandError(
+                f"{error.filename or settings.DATA_DIR}: {error.strerror or error}. The instance is"
+                " as before."
+            ) from error
+        end = done.end.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        self.stdout.write(f"Restored: everything until {end}, {done.files} files.")
+        if done.environment_keys:
+            names = ", ".join(done.environment_keys)
+            self.stdout.write(
+                f"The environment has other keys, which win; change them there: {names}."
+            )
+        if done.missing_files:
+            self.stdout.write(f"{done.missing_files} files are missing or damaged in the archive.")
+        if not options["live"]:
+            self.stdout.write(_HELD)
 
 
 def _left_to_do(done: Restored) -> list[str]:

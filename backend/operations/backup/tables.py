@@ -246,6 +246,18 @@ def counting(schema: str, expected: Mapping[str, int]) -> list[str]:
     return [_COUNT.format(rows=rows)] if rows else []
 
 
+def settling_copy(own: Connection, schema: str, *, is_held: bool) -> list[str]:
+    """Statements for a copy of the whole database that was recovered, before any process uses it.
+
+    Nothing has the versions that it gives next, so they needn't be new. Runs of jobs end as those
+    of a service that was killed, and unlogged tables are empty.
+    """
+    statements = hold.restoring(_name(schema), is_on=is_held)
+    if _EPOCH in table_names(own, schema):
+        statements.append(f"UPDATE {_name(schema, _EPOCH)} SET value = gen_random_uuid()")
+    return statements
+
+
 _VERSIONED = ((_CLASSES, VERSION_SEQUENCE), ("objects_role_version", ROLE_SEQUENCE))
 
 

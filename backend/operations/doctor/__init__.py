@@ -10,6 +10,14 @@ An application adds checks of its own in a module ``doctor``::
         yield fail("sepolia: no endpoint answers", "Look at the network's RPC addresses.")
 """
 
-from backend.operations.doctor import backups, engines, machine, processes, settings, versions
+from backend.operations.doctor import (
+    backups,
+    engines,
+    machine,
+    processes,
+    settings,
+    versions,
+    wal_archive,
+)
 
-__all__ = ["backups", "engines", "machine", "processes", "settings", "versions"]
+__all__ = ["backups", "engines", "machine", "processes", "settings", "versions", "wal_archive"]

@@ -29,6 +29,9 @@ _STOP = 60.0
 _SPEAK = 30.0  # seconds after which it is logged that the server is still starting
 _SOON = 2.0  # seconds in which it usually starts
 
+_LEAST_WAITING = 64  # megabytes of WAL that isn't archived
+_MOST_WAITING = 4096
+
 # For tests: nothing of theirs has to survive a power cut.
 UNSAFE_BUT_FAST = {
     "fsync": "off",
@@ -53,9 +56,16 @@ def _shared_buffers() -> int:
     return max(128, min(1024, available_memory() // 8))
 
 
+def _waiting_wal(data: Path) -> int:
+    """How many megabytes of WAL may wait to be archived: a quarter of what is free, so that a place
+    of backups that is away doesn't fill the disk."""
+    return max(_LEAST_WAITING, min(_MOST_WAITING, shutil.disk_usage(data).free // 2**20 // 4))
+
+
 class PostgreSQL:
     """The server whose data is in a data folder. ``patience`` is for a server that says nothing, in
-    seconds; ``on_idle`` is called all the time while the server starts."""
+    seconds; ``data`` for a cluster in another place than the folder's own. ``on_idle`` is called
+    all the time while the server starts."""
 
     name = "PostgreSQL"
 
@@ -68,10 +78,11 @@ class PostgreSQL:
         *,
         is_small: bool = False,
         patience: float = _START,
+        data: Path | None = None,
     ) -> None:
         self.on_idle: Callable[[], None] = lambda: None
         self.folder = folder
-        self.data = folder.postgres
+        self.data = data or folder.postgres
         self.log = folder.log / "postgres.log"
         self.lines = EngineLog("postgres", self.log, postgres_line)
         self._account = account
@@ -115,6 +126,7 @@ class PostgreSQL:
             "shared_buffers": f"{_shared_buffers()}MB",
             # The embedded server has no replicas.
             "max_logical_replication_workers": "0",
+            "max_slot_wal_keep_size": f"{_waiting_wal(self.data)}MB",
         }
         settings |= (_SMALL if self._is_small else {}) | self._settings
         return [f"--{name}={value}" for name, value in settings.items()]

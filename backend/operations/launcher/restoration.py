@@ -15,6 +15,11 @@ from backend.kernel.process.children import before_exec, undisturbed
 ROOT: Final = Path(__file__).resolve().parents[3]
 
 
+def is_of_wal(arguments: Sequence[str]) -> bool:
+    """Whether these arguments restore archived WAL, which needs an engine that doesn't run yet."""
+    return arguments[0] == "wal" or arguments[0].startswith("wal/")
+
+
 def restore(arguments: Sequence[str], environment: Mapping[str, str]) -> None:
     """Run ``manage.py restore`` with these arguments, in the environment of the application.
 

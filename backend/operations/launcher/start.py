@@ -223,6 +223,10 @@ def _start(stack: contextlib.ExitStack, signals: _Signals, restored: Sequence[st
         redis=settings["redis"],
         is_small=settings["profile"] == SMALL,
     )
+    if restored and restoration.is_of_wal(restored):
+        restoration.restore(restored, variables)
+        application.abandon()
+        loaded, restored = application.load(), ()
     # The order of the end: the proxy, the application, the engines, the last lines of their logs.
     after_engines = stack.enter_context(contextlib.ExitStack())
     stack.enter_context(engines)

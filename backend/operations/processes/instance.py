@@ -95,12 +95,14 @@ def run(supervisor: Supervisor, link: Link) -> None:
 def _make_roles(sockets: list[socket.socket]) -> list[Role]:
     from django.conf import settings
 
-    from backend.operations.processes.roles import ROLES, SMALL_ROLES
+    from backend.operations.processes.roles import ROLES, SMALL_ROLES, archive_role
+    from backend.operations.wal_archive import process as wal_archive
     from backend.server import listeners
 
     listeners.inherit(dict(zip(_binds(settings), sockets, strict=True)))
     made = SMALL_ROLES if settings.PROFILE == SMALL else ROLES
-    return [make() for make in made.values()]
+    roles = [make() for make in made.values()]
+    return [*roles, archive_role()] if wal_archive.is_on() else roles
 
 
 def _binds(settings: Any) -> list[str]:

@@ -205,6 +205,19 @@ def _of_celery(name: str, run: Callable[[], None], count: Callable[[], int] = la
     return Role(name, work, count())
 
 
+def archive_role() -> Role:
+    """The process that archives the embedded server's WAL; only where that is on."""
+
+    def work() -> None:
+        from backend.operations.wal_archive import process
+
+        become("archive")
+        close_others()
+        process.run()
+
+    return Role("archive", work)
+
+
 ROLES: Final[Mapping[str, Callable[[], Role]]] = {
     "web": _web,
     "realtime": _realtime,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from objects.admin.operations import (  # noqa: F401 (registers)
     access_page,
+    archive_banner,
     hold_banner,
     limit_pages,
     log_pages,

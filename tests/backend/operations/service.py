@@ -82,14 +82,7 @@ class Service:
     ) -> None:
         self.data = data
         self.port = port or free_port()
-        environment: dict[str, object] = {
-            "DATA_DIR": data,
-            "PORT": self.port,
-            "PUBLIC_URL": f"http://127.0.0.1:{self.port}",
-            "WEB_WORKERS": 1,
-            "WORKER_CONCURRENCY": 1,
-        }
-        self.environment = plain_environment(**(environment | settings))
+        self.environment = self.environment_of(data, self.port, **settings)
         written = output_file.open("w") if output_file else None
         is_terminal = is_terminal and written is None
         if is_terminal:
@@ -117,6 +110,19 @@ class Service:
         self._reader.start()
         self.output = self._read_greeting()
         self.family = psutil.Process(self.process.pid).children(recursive=True)
+
+    @staticmethod
+    def environment_of(data: Path, port: int | None = None, **settings: object) -> dict[str, str]:
+        """What a service with this data folder is started with."""
+        port = port or free_port()
+        environment: dict[str, object] = {
+            "DATA_DIR": data,
+            "PORT": port,
+            "PUBLIC_URL": f"http://127.0.0.1:{port}",
+            "WEB_WORKERS": 1,
+            "WORKER_CONCURRENCY": 1,
+        }
+        return plain_environment(**(environment | settings))
 
     def _read_errors(self) -> None:
         assert self.process.stderr

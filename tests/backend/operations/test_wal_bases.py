@@ -1,0 +1,160 @@
+"""Copies of the cluster in the archive, and what is removed with them."""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+from backend.instance import wal_archive as state
+from backend.instance.folder import DataFolder, temporary_folder
+from backend.instance.wal_archive import StateFile
+from backend.operations.backup.places.folder import Folder
+from backend.operations.backup.places.place import Place
+from backend.operations.backup.problems import BackupError, PlaceError
+from backend.operations.embedded.engines import Engines
+from backend.operations.embedded.postgres import UNSAFE_BUT_FAST
+from backend.operations.wal_archive import catalog, recovery
+from backend.operations.wal_archive.bases import BaseCopies, read_about
+from backend.operations.wal_archive.catalog import Lineage
+from backend.operations.wal_archive.log import LogArchive
+from backend.operations.wal_archive.server import connect
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[DataFolder]:
+    with temporary_folder() as folder:
+        account = folder.prepare()
+        with Engines(folder, account, redis=False, settings=UNSAFE_BUT_FAST):
+            yield folder
+
+
+class Archive:
+    """An archive of the server in a place, for a number of days. ``absent`` are digests of files
+    that the instance doesn't have."""
+
+    def __init__(self, folder: DataFolder, path: Path) -> None:
+        self.folder = folder
+        self.place = Place(Folder(path))
+        self.state_file = StateFile(folder)
+        self.absent: list[str] = []
+
+    def log(self, target: str = "here") -> None:
+        with connect(self.folder) as server:
+            LogArchive(self.place, server, self.state_file, target).archive()
+
+    def copy(self, days: int = 7) -> bool:
+        with connect(self.folder) as server:
+            return BaseCopies(
+                self.place,
+                server,
+                self.folder,
+                self.state_file,
+                keys=lambda: {"APP_ID": "app"},
+                absent=lambda: self.absent,
+                days=days,
+            ).copy_if_due()
+
+    @property
+    def names(self) -> list[str]:
+        return [entry.name for entry in self.place.entries()]
+
+    @property
+    def lineages(self) -> list[Lineage]:
+        return catalog.read(self.names)[self.state_file.now.instance]
+
+    def new_lineage(self) -> None:
+        """As after another BACKUP_KEY."""
+        self.log(target=f"{self.state_file.now.target}+")
+
+
+@pytest.fixture
+def archive(server: DataFolder, tmp_path: Path) -> Iterator[Archive]:
+    yield Archive(server, tmp_path)
+    with connect(server) as connection:
+        for slot in connection.slots():
+            connection.drop_slot(slot.lineage)
+    state.path_of(server).unlink(missing_ok=True)
+
+
+def test_each_lineage_gets_a_copy(archive):
+    assert not archive.copy()  # no WAL would follow it
+    archive.log()
+    assert archive.copy()
+    assert not archive.copy()
+    archive.log()
+    (lineage,) = archive.lineages
+    assert lineage.is_usable(lineage.bases[0])
+    about = read_about(archive.place, lineage.base_name(lineage.bases[0]))
+    assert about.keys == {"APP_ID": "app"}
+    assert archive.state_file.now.bases.done is not None
+    archive.new_lineage()
+    assert archive.copy()
+
+
+def test_a_copy_is_a_whole_cluster_without_wal(archive):
+    archive.log()
+    archive.copy()
+    content = BytesIO()
+    (lineage,) = archive.lineages
+    archive.place.read(lineage.copy_name(lineage.copies[0]), content)
+    content.seek(0)
+    with tarfile.open(fileobj=content) as tar:
+        names = {name.removeprefix("./") for name in tar.getnames()}
+    assert {"PG_VERSION", "backup_label", "global/pg_control"} <= names
+    assert not [name for name in names if name.startswith("pg_wal/0")]
+
+
+def test_a_copy_that_fails_is_not_there(archive, tmp_path):
+    archive.log()
+    (
+        tmp_path / "wal" / archive.state_file.now.instance / archive.state_file.now.lineage / "base"
+    ).touch()
+    with pytest.raises(PlaceError):
+        archive.copy()
+    assert archive.lineages[0].copies == []
+
+
+def test_what_no_moment_needs_is_removed(archive):
+    archive.log()
+    archive.place.write(f"wal/{archive.state_file.now.instance}/files/gone", [b"x"])
+    archive.place.write(f"wal/{archive.state_file.now.instance}/files/back", [b"x"])
+    archive.place.write("wal/other/lineage/begun", [b""])
+    archive.copy()
+    archive.log()
+    former = archive.lineages[0].prefix
+    archive.new_lineage()
+    archive.absent = ["back", "gone"]
+    archive.copy(days=0)
+    archive.log("here+")
+    # The lineage before is needed until the new one's copy can be used.
+    assert any(name.startswith(former) for name in archive.names)
+    archive.new_lineage()
+    archive.absent = ["gone"]
+    archive.copy(days=0)
+    assert not any(name.startswith(former) for name in archive.names)
+    assert f"wal/{archive.state_file.now.instance}/files/gone" not in archive.names
+    assert f"wal/{archive.state_file.now.instance}/files/back" in archive.names
+    assert "wal/other/lineage/begun" in archive.names
+
+
+@pytest.mark.parametrize("damage", ["cut", "changed", "replaced"])
+def test_a_damaged_copy_is_named(archive, tmp_path, damage):
+    archive.log()
+    archive.copy()
+    (lineage,) = archive.lineages
+    path = tmp_path / lineage.copy_name(lineage.copies[0])
+    content = bytearray(path.read_bytes())
+    if damage == "cut":
+        del content[len(content) // 2 :]
+    elif damage == "changed":
+        content[len(content) // 2] ^= 1
+    else:
+        content[:] = b"no tar file"
+    path.write_bytes(content)
+    (tmp_path / "into").mkdir()
+    with pytest.raises(BackupError, match=r"tar\.gz in .* is damaged"):
+        recovery._extract(archive.place, lineage.copy_name(lineage.copies[0]), tmp_path / "into")
