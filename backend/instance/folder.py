@@ -7,6 +7,7 @@
       live-keys.env   the keys that the service runs with; keys.env may have newer ones
       unseen-keys     there until those keys have been printed
       lock            held while an instance runs
+      wal-archive.json  the state of archived WAL, if there is any
       instance.json   the running (or last) instance: process, addresses
       postgres/ redis/ log/ run/ files/
 

@@ -14,7 +14,7 @@ from typing import Final
 from backend.instance.wal_archive import StateFile
 from backend.logs.setup import get_logger
 from backend.operations.backup.places.place import Place
-from backend.operations.backup.problems import BackupError
+from backend.operations.backup.problems import BackupError, PlaceError
 from backend.operations.wal_archive import catalog
 from backend.operations.wal_archive.catalog import SEGMENT, Lineage, Span
 from backend.operations.wal_archive.server import Server, Slot
@@ -113,7 +113,10 @@ class LogArchive:
         if position < start or stored.end < self._state_file.now.position:
             return "the place has lost its end"
         if position > self._server.position() or not self._is_same(stored):
-            return "the place has WAL of another instance that is a copy of this one"
+            return (
+                "the last WAL in the place is damaged, or of another instance that is a copy of"
+                " this one"
+            )
         self._position = position
         self._moment = stored.pieces[-1].time if stored.pieces else _NEVER
         return ""
@@ -127,7 +130,13 @@ class LogArchive:
         if content is None:
             return True
         sink = _Content()
-        self._place.read(stored.piece_name(last), sink)
+        name = stored.piece_name(last)
+        try:
+            self._place.read(name, sink)
+        except PlaceError:
+            # It is damaged, unless the place can't be used at all.
+            self._place.entries(name)
+            return False
         return content == decompressed(bytes(sink.content))
 
     def _give_up(self, lineage: str, reason: str) -> tuple[str, int]:

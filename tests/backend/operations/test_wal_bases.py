@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from backend.instance import wal_archive as state
@@ -22,6 +23,8 @@ from backend.operations.wal_archive.bases import BaseCopies, read_about
 from backend.operations.wal_archive.catalog import Lineage
 from backend.operations.wal_archive.log import LogArchive
 from backend.operations.wal_archive.server import connect
+
+_BOUND = "max_slot_wal_keep_size"
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +81,12 @@ def archive(server: DataFolder, tmp_path: Path) -> Iterator[Archive]:
         for slot in connection.slots():
             connection.drop_slot(slot.lineage)
     state.path_of(server).unlink(missing_ok=True)
+
+
+def test_a_server_bounds_the_wal_that_waits(server):
+    with psycopg.connect(server.database_url) as own:
+        row = own.execute("SELECT setting::int FROM pg_settings WHERE name = %s", (_BOUND,))
+        assert 64 <= row.fetchone()[0] <= 4096
 
 
 def test_each_lineage_gets_a_copy(archive):

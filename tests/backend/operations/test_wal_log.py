@@ -18,7 +18,7 @@ from backend.operations.backup.places.place import Place
 from backend.operations.backup.problems import BackupError, PlaceError
 from backend.operations.embedded.engines import Engines
 from backend.operations.embedded.postgres import UNSAFE_BUT_FAST
-from backend.operations.wal_archive import catalog
+from backend.operations.wal_archive import catalog, process
 from backend.operations.wal_archive.catalog import SEGMENT, Lineage
 from backend.operations.wal_archive.log import Held, LogArchive, read_piece
 from backend.operations.wal_archive.server import connect
@@ -255,7 +255,15 @@ def change_last(instance: Instance) -> None:
     Place(Folder(instance.path)).write(lineage.piece_name(piece), [other])
 
 
-@pytest.mark.parametrize("event", [lose_end, lose_beginning, write_as_copy, change_last])
+def damage_last(instance: Instance) -> None:
+    lineage = instance.lineages()[0]
+    place = Place(Folder(instance.path))
+    place.write(lineage.piece_name(lineage.pieces[-1]), [b"damaged"])
+
+
+@pytest.mark.parametrize(
+    "event", [lose_end, lose_beginning, write_as_copy, change_last, damage_last]
+)
 def test_a_lineage_that_is_not_the_server_s_is_never_written_to(
     instance: Instance, event: Callable[[Instance], None]
 ):
@@ -292,6 +300,17 @@ def test_a_cluster_without_its_slot_begins_again(instance):
     instance.archive()
     with connect(instance.folder) as connection:
         connection.drop_slot(instance.state_file.now.lineage)
+    instance.archive()
+    assert len(instance.lineages()) == 2
+
+
+def test_an_archive_that_is_switched_off_retains_no_wal(instance, settings):
+    instance.archive()
+    instance.state_file.change(is_on=True)
+    settings.DATA_FOLDER = instance.folder
+    process.drop_slots()
+    assert slots(instance) == []
+    assert not state.read(instance.folder).is_on
     instance.archive()
     assert len(instance.lineages()) == 2
 
