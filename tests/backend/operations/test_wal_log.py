@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,7 @@ class Instance:
         self.path.mkdir()
         self.state_file = StateFile(folder)
         self.written = 0
+        self.writes: list[tuple[datetime, int]] = []  # when each was committed, and its end
 
     def archive(self, storage: Any = None, key: str = "", target: str = "here", passes: int = 1):
         """Some passes of a process that starts, of a storage or the folder."""
@@ -105,6 +107,9 @@ class Instance:
 
     def write(self, text: str = "x" * 1000, rows: int = 100) -> None:
         self.run(f"INSERT INTO note SELECT '{text}' FROM generate_series(1, {rows})")
+        self.writes.append(
+            self.run("SELECT clock_timestamp(), pg_current_wal_insert_lsn() - '0/0'")
+        )
 
     def lineages(self, key: str = "") -> list[Lineage]:
         names = [entry.name for entry in Place(Folder(self.path), key).entries()]
@@ -112,8 +117,10 @@ class Instance:
 
     def is_complete(self) -> bool:
         """Whether the newest lineage has what had been written before the last pass, without a
-        gap."""
+        gap, and each piece what had been committed at its time."""
         lineage = self.lineages()[-1]
+        for piece in lineage.pieces:
+            assert all(piece.end >= end for time, end in self.writes if time <= piece.time)
         place = Place(Folder(self.path))
         position = lineage.pieces[0].start
         with connect(self.folder) as server:
@@ -164,6 +171,7 @@ def test_nothing_is_stored_while_nothing_is_committed(instance):
     assert instance.state_file.now.log.done is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("steps", range(5))
 def test_a_process_that_is_killed_leaves_no_gap(instance, steps, after):
@@ -199,6 +207,7 @@ def test_a_place_that_is_away_loses_nothing(instance):
     assert len(instance.lineages()) == 1
 
 
+@pytest.mark.slow
 def test_wal_that_waits_too_long_is_given_up_and_archiving_begins_again(instance):
     instance.archive()
     away = instance.path.with_name("away")
