@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from pyrage import x25519
 
 from backend.instance import wal_archive as state
 from backend.instance.folder import DataFolder, temporary_folder
@@ -24,6 +25,7 @@ from backend.operations.wal_archive.catalog import Lineage
 from backend.operations.wal_archive.log import LogArchive
 from backend.operations.wal_archive.server import connect
 
+KEY, OTHER_KEY = str(x25519.Identity.generate()), str(x25519.Identity.generate())
 _BOUND = "max_slot_wal_keep_size"
 
 
@@ -148,6 +150,54 @@ def test_what_no_moment_needs_is_removed(archive):
     assert f"wal/{archive.state_file.now.instance}/files/gone" not in archive.names
     assert f"wal/{archive.state_file.now.instance}/files/back" in archive.names
     assert "wal/other/lineage/begun" in archive.names
+
+
+def cut(archive: Archive, pattern: str) -> None:
+    """Cut off the end of the newest object of a kind."""
+    place = Path(archive.place.title)
+    path = sorted(place.glob(f"wal/*/*/{pattern}"))[-1]
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+@pytest.mark.parametrize(
+    ("event", "changes", "reason"),
+    [
+        (None, {"BACKUP_KEY": OTHER_KEY}, "another key than that of BACKUP_KEY"),
+        (None, {"BACKUP_KEY": ""}, "no WAL that this key can read"),
+        (None, {"BACKUP_TO": ""}, "set BACKUP_TO"),
+        ("log/*", {}, r"log/.* damaged"),
+        ("base/*.tar.gz*", {}, r"tar\.gz in .* damaged"),
+        ("base/*Z*", {}, r"base/.* damaged"),
+    ],
+)
+def test_what_cannot_be_restored_leaves_the_instance_as_it_was(
+    archive, settings, folder, tmp_path, event, changes, reason
+):
+    archive.place = Place(Folder(tmp_path), KEY)
+    archive.log()
+    archive.copy()
+    archive.log()
+    if event is not None:
+        cut(archive, event)
+    folder.prepare()
+    settings.EMBEDDED_POSTGRES = True
+    settings.DATA_FOLDER = folder
+    place = {"BACKUP_TO": str(tmp_path), "BACKUP_KEY": KEY}
+    settings.SERVICE = {**settings.SERVICE, **place, **changes}
+    before = sorted(folder.path.rglob("*"))
+    with pytest.raises(BackupError, match=reason):
+        recovery.restore("", None)
+    assert sorted(folder.path.rglob("*")) == before
+
+
+def test_an_instance_with_a_database_is_not_restored_into(server, settings):
+    settings.EMBEDDED_POSTGRES = True
+    settings.DATA_FOLDER = server
+    with pytest.raises(BackupError, match="The instance isn't empty"):
+        recovery.restore("", None)
+    settings.EMBEDDED_POSTGRES = False
+    with pytest.raises(BackupError, match="leave out DATABASE_URL"):
+        recovery.restore("", None)
 
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "replaced"])
