@@ -94,7 +94,7 @@ class Command(BaseCommand):
         if not options["before_start"]:
             raise CommandError(
                 "Archived WAL is restored before the engines start: run script/server --restore"
-                f" {options['file']}."
+                f" {options['archive']}."
             )
         try:
             until = None if options["until"] is None else catalog.moment(options["until"])

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from django.core.management import CommandError, call_command
 from pyrage import x25519
 
 from backend.instance import wal_archive as state
@@ -198,6 +199,20 @@ def test_an_instance_with_a_database_is_not_restored_into(server, settings):
     settings.EMBEDDED_POSTGRES = False
     with pytest.raises(BackupError, match="leave out DATABASE_URL"):
         recovery.restore("", None)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["wal"], "run script/server --restore wal."),
+        (["wal/one"], "run script/server --restore wal/one."),
+        (["app.tar", "--until", "2026-11-28T10:00:00Z"], "--until is for archived WAL"),
+        (["wal", "--before-start", "--until", "10:00"], "is no time"),
+    ],
+)
+def test_the_command_says_how_archived_wal_is_restored(arguments, reason):
+    with pytest.raises(CommandError, match=reason):
+        call_command("restore", *arguments)
 
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "replaced"])
