@@ -170,6 +170,7 @@ def cut(archive: Archive, pattern: str) -> None:
         ("base/*.tar.gz*", {}, r"tar\.gz in .* damaged"),
         ("base/*Z*", {}, r"base/.* damaged"),
     ],
+    ids=("other key", "no key", "no place", "log", "copy", "description of the copy"),
 )
 def test_what_cannot_be_restored_leaves_the_instance_as_it_was(
     archive, settings, folder, tmp_path, event, changes, reason
