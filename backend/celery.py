@@ -11,6 +11,7 @@ import signal
 import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
+from functools import partial
 from time import time
 from typing import Any, Final
 
@@ -46,7 +47,7 @@ app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 
 HEADER = "request_id"
-_SIGN_EVERY = 5.0  # seconds
+_HEARTBEAT_INTERVAL = 5.0  # seconds
 
 
 @app.task(name="backend.beat_is_alive", ignore_result=True)
@@ -131,7 +132,7 @@ celery_worker.safe_say = lambda *said: None
 
 @signals.worker_process_init.connect
 @signals.worker_ready.connect
-def keep_what_is_there(**kwargs: Any) -> None:
+def freeze_loaded_objects(**kwargs: Any) -> None:
     """Reading a chain makes many objects in little time, which would have everything searched for
     garbage again and again."""
     leave_out_loaded()
@@ -178,7 +179,7 @@ class OnlyService(Service):
         return scheduler
 
 
-class _ServiceWithSigns(OnlyService):
+class _ServiceWithHeartbeats(OnlyService):
     """Sends a heartbeat whenever it looks at the schedule, and expects none while it waits for
     PostgreSQL or the broker: a schedule that hangs for another reason is found and replaced."""
 
@@ -216,7 +217,7 @@ def _wait_for_database(execute: Callable[..., Any], *arguments: Any) -> Any:
 class _Beat(Beat):
     """Celery's beat, which SIGTERM ends at any moment."""
 
-    Service = _ServiceWithSigns
+    Service = _ServiceWithHeartbeats
 
     def install_sync_handler(self, service: OnlyService) -> None:
         """Leave the schedule to the end of ``Service.start``.
@@ -240,7 +241,7 @@ app.Beat = app.subclass_with_self(_Beat)
 
 
 @signals.worker_process_shutdown.connect
-def _send_what_waits(**kwargs: Any) -> None:
+def _run_exit_hooks(**kwargs: Any) -> None:
     """What other processes do when Python ends: those of a pool end without it."""
     exit_hooks.end()
 
@@ -251,8 +252,8 @@ def _end_with_worker(**kwargs: Any) -> None:
     die_with_parent(signal.SIGTERM)
 
 
-class SignOfLife(StartStopStep):
-    """Tells every few seconds that a worker is connected to the broker.
+class HeartbeatStep(StartStopStep):
+    """Sends a heartbeat every few seconds while the worker is connected to the broker.
 
     Celery's own heartbeats would do, but a worker that sends one while Redis is away waits for it
     without end, and isn't ended by SIGTERM: workers run without them (``backend.serve``).
@@ -265,11 +266,9 @@ class SignOfLife(StartStopStep):
         self._entry: Any = None
 
     def start(self, consumer: Any) -> None:
-        def sign() -> None:
-            leave_sign_of_life(consumer)
-
-        sign()
-        self._entry = consumer.timer.call_repeatedly(_SIGN_EVERY, sign)
+        send = partial(send_heartbeat, consumer)
+        send()
+        self._entry = consumer.timer.call_repeatedly(_HEARTBEAT_INTERVAL, send)
 
     def stop(self, consumer: Any) -> None:
         if self._entry is not None:
@@ -281,10 +280,10 @@ class SignOfLife(StartStopStep):
     shutdown = stop
 
 
-app.steps["consumer"].add(SignOfLife)
+app.steps["consumer"].add(HeartbeatStep)
 
 
-def leave_sign_of_life(consumer: Any) -> None:
+def send_heartbeat(consumer: Any) -> None:
     """Say that the worker of this process lives, and renew its hold on the tasks that it has taken:
     Redis gives those of a worker that was killed to others. Never raises because of Redis."""
     from django.conf import settings

@@ -13,17 +13,21 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
 from math import inf
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any, Final
 
 from celery import Task
 from celery.exceptions import Ignore, Reject
 from django.conf import settings
 
-from backend.tasks import overflow
+from backend.kernel.outgoing.slow_servers import SlowServers
+from backend.logs.setup import get_logger
+from backend.tasks import broker, overflow
 from backend.tasks.broker import BrokerAway
 
-_REMEMBERED: Final = 1000  # slow servers, and calls that wait for a place
+_MAX_WAITING: Final = 1000  # calls that wait for a place
+
+log = get_logger("lanes")
 
 
 class _Place:
@@ -41,17 +45,17 @@ class Lane:
 
     def __init__(self, places: int, share: int, slow: float = inf) -> None:
         self.places = places
-        self._share = share
+        self.share = share
         self._slow_after = slow
         self._lock = threading.Lock()
         self._held: list[_Place] = []
-        self._slow: dict[str, None] = {}
-        self._waiting: dict[tuple[str, Hashable], Callable[[], None]] = {}
+        self._slow = SlowServers(slow)
+        self._waiting: dict[tuple[str, Hashable], Callable[[], object]] = {}
 
     @contextmanager
     def place(self, peer: str) -> Iterator[bool]:
-        """Hold a place for a request to ``peer`` while the block runs, if there is one; whether
-        there was."""
+        """Hold a place for a request to ``peer`` while the block runs, if one is free. Yields
+        whether the block has it."""
         with self._lock:
             place = _Place(peer) if self._has_room(peer) else None
             if place is not None:
@@ -62,15 +66,15 @@ class Lane:
             if place is not None:
                 self._leave(place)
 
-    def call_with_room(self, peer: str, key: Hashable, call: Callable[[], None]) -> None:
-        """Call when there is a place for ``peer``: now, or when another place becomes free.
+    def call_with_room(self, peer: str, key: Hashable, call: Callable[[], object]) -> None:
+        """Call ``call`` once there is room for ``peer``: now, or when a place becomes free.
 
-        Once for a ``key``, however often it waits. It isn't called if a thousand wait, or if the
-        process ends before.
+        Waiting calls with the same ``key`` are called once. A call is dropped if a thousand already
+        wait, or if the process ends.
         """
         with self._lock:
             has_room = self._has_room(peer)
-            if not has_room and len(self._waiting) < _REMEMBERED:
+            if not has_room and len(self._waiting) < _MAX_WAITING:
                 self._waiting.setdefault((peer, key), call)
         if has_room:
             call()
@@ -78,16 +82,16 @@ class Lane:
     def _leave(self, place: _Place) -> None:
         with self._lock:
             self._held.remove(place)
-            self._slow.pop(place.peer, None)
-            if monotonic() - place.since > self._slow_after:
-                self._slow[place.peer] = None
-                if len(self._slow) > _REMEMBERED:
-                    del self._slow[next(iter(self._slow))]
+            self._slow.note(place.peer, monotonic() - place.since)
             call = self._next_waiting()
-        if call is not None:
+        if call is None:
+            return
+        try:
             call()
+        except Exception:  # it isn't about the task whose place became free
+            log.exception("a task that waited for a place wasn't started")
 
-    def _next_waiting(self) -> Callable[[], None] | None:
+    def _next_waiting(self) -> Callable[[], object] | None:
         for waiting in self._waiting:
             if self._has_room(waiting[0]):
                 return self._waiting.pop(waiting)
@@ -97,12 +101,12 @@ class Lane:
         if len(self._held) >= self.places:
             return False
         late = monotonic() - self._slow_after
-        slow = {place.peer for place in self._held if place.since < late} | self._slow.keys()
+        slow = {place.peer for place in self._held if place.since < late} | {*self._slow.names}
         own = sum(place.peer == peer for place in self._held)
         if peer not in slow:
-            return own < self._share
+            return own < self.share
         in_slow = sum(place.peer in slow for place in self._held)
-        return own < max(1, self._share // 2) and in_slow < max(1, self.places // 2)
+        return own < max(1, self.share // 2) and in_slow < max(1, self.places // 2)
 
 
 WEBHOOKS: Final = Lane(4, share=2, slow=1.0)
@@ -144,10 +148,10 @@ def chains() -> Lane:
 
 @contextmanager
 def task_place(task: Task[Any, Any], lane: Lane, peer: str) -> Iterator[None]:
-    """Hold a place while the block runs in a task that no row remembers.
+    """Hold a place while the block runs, for a task that exists only as a message.
 
-    Without a place the task goes to the overflow of its server, which doesn't count as an attempt,
-    and an exception ends it.
+    Without a place the message moves to the overflow of its server and this raises ``Ignore``; that
+    doesn't count as an attempt.
     """
     name = f"{task.name}:{peer}"
     start_next = partial(overflow.start_next, name)
@@ -156,6 +160,7 @@ def task_place(task: Task[Any, Any], lane: Lane, peer: str) -> Iterator[None]:
             try:
                 overflow.put(task, name)
             except BrokerAway as error:
+                sleep(broker.PATIENCE)  # it comes back at once
                 raise Reject(str(error), requeue=True) from error
             lane.call_with_room(peer, name, start_next)
             raise Ignore

@@ -44,14 +44,15 @@ def put(task: Task[Any, Any], name: str) -> None:
 
 
 def start_next(name: str) -> None:
-    """Have a worker run the oldest task of a queue. If Redis is away, the sweep does it later."""
+    """Have a worker run the first task of a queue. If Redis is away, the sweep does it later."""
     with suppress(redis.RedisError):
         _move(_client(), name)
 
 
 def start_all() -> None:
-    """Have workers run the oldest task of each queue, which starts the next one: the worker that
-    was to do so may have died. Raises ``RedisError``."""
+    """Have workers try the first task of each queue, which starts the next one: the worker that
+    was to do so may have died. Without a place a task goes to the end, so the order isn't kept.
+    Raises ``RedisError``."""
     client = _client()
     for name in _names(client):
         if _move(client, name):

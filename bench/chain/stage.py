@@ -107,9 +107,9 @@ def begin() -> None:
     django.setup()
     import chain.indexing.head
     import chain.indexing.history.backfill  # noqa: F401
-    from backend.celery import keep_what_is_there
+    from backend.celery import freeze_loaded_objects
 
-    keep_what_is_there()  # as in a worker
+    freeze_loaded_objects()  # as in a worker
     original = urllib3.HTTPConnectionPool.urlopen
 
     def counted(self: Any, *args: Any, **kwargs: Any) -> Any:

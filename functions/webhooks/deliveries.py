@@ -9,7 +9,7 @@ rows that a request, a worker or the broker has lost. Delivery is at least once,
 A worker's task is for a webhook, and sends the delivery that is due first. The receiver has its
 share of the lane for webhooks (``backend.tasks.lanes``), so deliveries to others don't wait for it.
 
-Taking a row postpones its due time in the same statement, so that no other process takes it. If
+Claiming a row postpones its due time in the same statement, so that no other process takes it. If
 the process dies, the row becomes due again.
 """
 
@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from functools import partial
+from itertools import takewhile
 from random import uniform
 from typing import Final, NamedTuple, TypeAlias
 
@@ -50,7 +51,7 @@ _LEAST_TIME: Final = 0.5
 """Seconds that a request has to have left for an attempt. With less, an attempt would often fail
 although the receiver works, and its webhook would be paused."""
 
-# Their errors reach the client, as in Parse; those of afterSave are in the log there too.
+# As in Parse, the client gets errors of these triggers; those of afterSave are only logged.
 _GIVING_REFUSALS: Final = frozenset({"afterDelete", "afterLogin", "afterLogout"})
 _Post: TypeAlias = Callable[[str, bytes, Mapping[str, str]], Response]
 
@@ -88,19 +89,22 @@ def enqueue(hook_id: int, trigger_name: str, occasion: Occasion) -> None:
             transaction.on_commit(send, robust=True)
 
 
-def start(hook_id: int) -> None:
-    """Have a worker send a webhook's deliveries. Without a broker the sweep does it later."""
+def start(hook_id: int) -> bool:
+    """Have a worker send a webhook's deliveries; return whether there is a broker. Without one the
+    sweep does it later."""
     try:
         broker.send(task("functions.deliver"), hook_id, expires=300)
     except BrokerAway as error:
         log.warning("no broker; a webhook is sent later", exc_info=error)
+        return False
+    return True
 
 
 _IS_PAUSED: Final = f"""(h.rests_until > now()
     -- A later time means that the clock was set back.
     AND h.rests_until <= now() + interval '{_REST} s')"""
 # One step of the index for each webhook, however many deliveries it has. A locked row is being
-# taken.
+# claimed.
 _WITH_DUE: Final = f"""
 WITH RECURSIVE hooks AS (
     SELECT min(hook_id) AS id FROM functions_delivery WHERE state = 'pending'
@@ -121,17 +125,15 @@ WHERE {_IS_PAUSED} IS NOT TRUE
 
 
 def start_due() -> int:
-    """Start all webhooks that have deliveries which are due, and return their number; none while
-    deliveries are held."""
+    """Start all webhooks that have deliveries which are due, and return how many were started; none
+    while deliveries are held, and no more once there is no broker."""
     if hold.is_on():
         return 0
     rows = fetch(_WITH_DUE, (), prepare=False)
-    for (hook_id,) in rows:
-        start(hook_id)
-    return len(rows)
+    return len([*takewhile(start, (hook_id for (hook_id,) in rows))])
 
 
-class _Taken(NamedTuple):
+class _Claimed(NamedTuple):
     id: int
     key: str
     about: str
@@ -154,15 +156,15 @@ def deliver(hook_id: int) -> None:
         if not has_place:
             start_next()
             return
-        taken = _take(hook_id)
-        if taken is None:
+        claimed = _claim(hook_id)
+        if claimed is None:
             return
-        if taken.has_more:
+        if claimed.has_more:
             start_next()
         try:
-            _send(taken, client.send)
+            _send(claimed, client.send)
         except Refusal as error:
-            _failed(taken, str(error))
+            _failed(claimed, str(error))
 
 
 def _receiver(hook_id: int) -> str:
@@ -185,43 +187,45 @@ def deliver_in_request(delivery_id: int, hook_id: int, *, gives_refusal: bool = 
             start(hook_id)
             return
         with request_time.counted_afterwards():
-            taken = _take(hook_id, delivery_id)
-            if taken is not None:
-                _send_in_request(taken, seconds, gives_refusal)
+            claimed = _claim(hook_id, delivery_id)
+            if claimed is not None:
+                _send_in_request(claimed, seconds, gives_refusal)
 
 
-def _send_in_request(taken: _Taken, seconds: float, gives_refusal: bool) -> None:
+def _send_in_request(claimed: _Claimed, seconds: float, gives_refusal: bool) -> None:
     try:
-        _send(taken, partial(client.send, seconds=seconds))
+        _send(claimed, partial(client.send, seconds=seconds))
     except Refusal as refusal:
         if gives_refusal:
-            log.info("a webhook's error is the response", about=taken.about, error=refusal.message)
-            _end(taken.id, Delivery.State.DELIVERED, refusal.message)
+            log.info(
+                "a webhook's error is the response", about=claimed.about, error=refusal.message
+            )
+            _end(claimed.id, Delivery.State.DELIVERED, refusal.message)
             request_time.use().refusal = refusal.error()
         else:
-            _failed(taken, str(refusal))
+            _failed(claimed, str(refusal))
 
 
-def _send(taken: _Taken, post: _Post) -> None:
+def _send(claimed: _Claimed, post: _Post) -> None:
     """Send a delivery and store the outcome. Raises ``Refusal``."""
-    if taken.url is None:
-        _give_up(taken, "the webhook was removed")
+    if claimed.url is None:
+        _give_up(claimed, "the webhook was removed")
         return
     try:
-        body = taken.body.encode()
-        check_received(post(taken.url, body, signatures.headers(taken.key, body)))
+        body = claimed.body.encode()
+        check_received(post(claimed.url, body, signatures.headers(claimed.key, body)))
     except Unreachable as error:
-        _pause(taken.hook_id)
-        _failed(taken, str(error))
+        _pause(claimed.hook_id)
+        _failed(claimed, str(error))
     except BadResponse as error:
-        _failed(taken, str(error))
+        _failed(claimed, str(error))
     else:
-        _end(taken.id, Delivery.State.DELIVERED, "")
+        _end(claimed.id, Delivery.State.DELIVERED, "")
 
 
 # The lock is held for this statement only. Deliveries of a paused webhook stay as they are; the
 # condition doesn't depend on the row, so it is evaluated once.
-_TAKE: Final = f"""
+_CLAIM: Final = f"""
 WITH due AS (
     SELECT id FROM functions_delivery d
     WHERE {{which}} AND state = 'pending' AND due_at <= now()
@@ -243,38 +247,40 @@ RETURNING d.id, d.key, d.about, d.body, d.attempts, d.hook_id,
             AND other.id <> d.id
     )
 """
-_TAKE_FIRST: Final = _TAKE.format(which="hook_id = %(hook_id)s")
-_TAKE_THIS: Final = _TAKE.format(which="id = %(delivery_id)s")
+_CLAIM_FIRST: Final = _CLAIM.format(which="hook_id = %(hook_id)s")
+_CLAIM_BY_ID: Final = _CLAIM.format(which="id = %(delivery_id)s")
 
 
-def _take(hook_id: int, delivery_id: int | None = None) -> _Taken | None:
-    """Take a delivery if it is due, or the one of a webhook that is due first."""
+def _claim(hook_id: int, delivery_id: int | None = None) -> _Claimed | None:
+    """Claim a delivery if it is due, or the one of a webhook that is due first."""
     values: dict[str, float] = {"hook_id": hook_id, "spread": uniform(1, 1.2)}
-    statement = _TAKE_FIRST
+    statement = _CLAIM_FIRST
     if delivery_id is not None:
         values["delivery_id"] = delivery_id
-        statement = _TAKE_THIS
-    while rows := fetch_rows(_Taken, statement, values, prepare=True):
-        (taken,) = rows
-        if taken.attempt <= ATTEMPTS:
-            return taken
+        statement = _CLAIM_BY_ID
+    while rows := fetch_rows(_Claimed, statement, values, prepare=True):
+        (claimed,) = rows
+        if claimed.attempt <= ATTEMPTS:
+            return claimed
         # The worker of the last attempt has died.
-        _give_up(taken, "the last attempt wasn't finished")
+        _give_up(claimed, "the last attempt wasn't finished")
     return None
 
 
-def _failed(taken: _Taken, reason: str) -> None:
-    if taken.attempt >= ATTEMPTS:
-        _give_up(taken, reason)
+def _failed(claimed: _Claimed, reason: str) -> None:
+    if claimed.attempt >= ATTEMPTS:
+        _give_up(claimed, reason)
         return
-    log.warning("webhook not delivered", about=taken.about, attempt=taken.attempt, reason=reason)
+    log.warning(
+        "webhook not delivered", about=claimed.about, attempt=claimed.attempt, reason=reason
+    )
     with orm_queries():
-        Delivery.objects.filter(pk=taken.id).update(last_error=reason)
+        Delivery.objects.filter(pk=claimed.id).update(last_error=reason)
 
 
-def _give_up(taken: _Taken, reason: str) -> None:
-    log.error("webhook given up", about=taken.about, delivery=taken.key, reason=reason)
-    _end(taken.id, Delivery.State.DEAD, reason)
+def _give_up(claimed: _Claimed, reason: str) -> None:
+    log.error("webhook given up", about=claimed.about, delivery=claimed.key, reason=reason)
+    _end(claimed.id, Delivery.State.DEAD, reason)
 
 
 def _end(delivery_id: int, state: str, reason: str) -> None:

@@ -61,7 +61,7 @@ Row = tuple[Any, ...]
 _MOST_PARAMS = 65_535  # the protocol's limit
 _TEXT = 25  # the type text
 # Looking at a connection takes two system calls. What can be repeated isn't worth them if the
-# connection was used so lately.
+# connection was used within this time.
 _JUST_NOW = 0.01  # seconds
 # The columns whose length clients decide, last in ``rows.object_columns``: access lists and fields.
 _COUNTED = 3
@@ -134,7 +134,7 @@ def fetch(
             if is_first and is_read and not has_rows and _was_lost(error):
                 is_first = False
                 continue
-            session.has_unexpected_state = not isinstance(error, _EXPLAINED)
+            session.has_unexpected_state |= not isinstance(error, _EXPLAINED)
             raise_service_error(error)
             raise
         finally:
@@ -182,9 +182,9 @@ class _Session:
         self.raw = raw
         self.limited: statements.Limited | None = None
         self.used_at = 0.0
-        # After any other error. Code of the deployment may have changed the connection's settings,
-        # such as ``search_path``, or its server is no primary any more: what comes next connects
-        # again.
+        # An error other than ``_EXPLAINED`` has occurred. Code of the deployment may have changed
+        # the connection's settings, such as ``search_path``, or its server is no primary any more:
+        # what comes next connects again.
         self.has_unexpected_state = False
         self._pgconn = raw.pgconn
         self._chunked = ChunkedRows(raw)

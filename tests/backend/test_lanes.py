@@ -6,9 +6,6 @@ from contextlib import ExitStack
 from functools import partial
 from random import Random
 
-import pytest
-
-from backend.tasks import lanes
 from backend.tasks.lanes import Lane
 
 NEVER, ALWAYS = 1000.0, -1.0  # seconds after which a server counts as slow
@@ -76,7 +73,9 @@ def test_in_any_order_no_bound_is_exceeded_and_all_that_wait_get_their_turn() ->
                 else:
                     lane.call_with_room(peer, None, partial(called.append, peer))
                     waiting.add(peer)
-            assert len(held) <= lane.places
+            peers = [peer for peer, _ in held]
+            assert len(peers) <= lane.places
+            assert all(peers.count(peer) <= lane.share for peer in peers)
         for _, stack in held:
             stack.close()
         for _ in range(len(waiting)):
@@ -85,6 +84,16 @@ def test_in_any_order_no_bound_is_exceeded_and_all_that_wait_get_their_turn() ->
         assert waiting <= {*called}
 
 
-@pytest.mark.parametrize("lane", [lanes.WEBHOOKS, lanes.PUSHES, lanes.MAILS, lanes.TRIGGERS])
-def test_all_lanes_together_leave_threads_to_other_tasks(lane: Lane) -> None:
-    assert 0 < lane.places < lanes.THREADS
+def test_what_waits_and_fails_does_not_fail_the_task_whose_place_it_gets() -> None:
+    lane = Lane(1, share=1, slow=NEVER)
+    called: list[str] = []
+
+    def fail() -> None:
+        called.append("failing")
+        raise RuntimeError("no broker")
+
+    with lane.place("a"):
+        lane.call_with_room("a", "failing", fail)
+    assert called == ["failing"]
+    with lane.place("a") as has_place:
+        assert has_place

@@ -12,21 +12,23 @@ from typing import Final
 from django.conf import settings
 
 from backend.kernel.outgoing.failures import Unreachable
+from backend.kernel.outgoing.slow_servers import SlowServers
 from backend.kernel.outgoing.urls import origin_of
 
 PATIENCE: Final = 2.0  # seconds to wait for other threads
-_REMEMBERED: Final = 1000  # slow servers
 
 
 @contextmanager
 def turn(url: str) -> Iterator[None]:
-    """Take one of the requests that the process may wait for at the same moment.
+    """Hold a turn for a request to the server of ``url`` while the block runs.
 
-    One server has at most half of the threads, so that a server that hangs doesn't hold them all,
-    and all servers together have three quarters: once half of the threads is taken, only a server
-    that has none gets one. Other requests wait up to ``PATIENCE`` seconds for a turn, but not
-    behind requests of their server that have taken longer. Raises ``Unreachable`` for those that
-    don't get one.
+    - One server has at most half of the threads, so that a server that hangs doesn't hold them all.
+    - All servers have three quarters. Above half, only servers without a turn get one.
+    - Other requests wait up to ``PATIENCE`` seconds, unless every request of their server has
+      already taken longer.
+
+    Each of these shares is at least one request. Raises ``Unreachable`` for requests that get no
+    turn.
     """
     with _turns().turn(origin_of(url)):
         yield
@@ -34,7 +36,8 @@ def turn(url: str) -> Iterator[None]:
 
 @contextmanager
 def spare_turn() -> Iterator[bool]:
-    """Take a turn for a request that may as well be sent later, if there is one; whether there was.
+    """Hold a turn for a request that may as well be sent later, if one is free. Yields whether the
+    block has it.
 
     A quarter of the threads may have such turns, of the three quarters for all requests.
     """
@@ -53,14 +56,14 @@ class Turns:
         self._running: list[tuple[str, float]] = []  # servers, and when the requests began
         self._waiting = 0
         self._spare = 0
-        self._slow: dict[str, None] = {}
+        self._slow = SlowServers(patience)
 
     @contextmanager
     def turn(self, server: str) -> Iterator[None]:
         """Hold a turn for a request to a server while the block runs. Raises ``Unreachable``."""
         with self._changed:
-            if not (self._is_free(server) or self._waited(server)):
-                raise Unreachable("too many requests are waiting for answers")
+            if not (self._is_free(server) or self._wait_for_turn(server)):
+                raise Unreachable("too many requests wait for responses of other servers")
             request = (server, monotonic())
             self._running.append(request)
         try:
@@ -70,7 +73,7 @@ class Turns:
 
     @contextmanager
     def spare_turn(self) -> Iterator[bool]:
-        """Hold a turn that others need less, if there is one; whether there was."""
+        """Hold a turn that others need more, if one is free. Yields whether the block has it."""
         with self._changed:
             is_free = self._spare < self._quarter and self._is_thread_left()
             self._spare += is_free
@@ -90,8 +93,8 @@ class Turns:
         has_none = all(other != server for other, _ in self._running)
         return has_none and self._is_thread_left()
 
-    def _waited(self, server: str) -> bool:
-        """Wait for a turn; return whether it is there."""
+    def _wait_for_turn(self, server: str) -> bool:
+        """Wait for a turn; return whether there is one."""
         if not self._is_thread_left():
             return False
         end = monotonic() + self.patience
@@ -108,17 +111,13 @@ class Turns:
     def _is_slow(self, server: str) -> bool:
         late = monotonic() - self.patience
         own = [began_at for other, began_at in self._running if other == server]
-        return server in self._slow or (bool(own) and max(own) < late)
+        return server in self._slow.names or (bool(own) and max(own) < late)
 
     def _end(self, request: tuple[str, float]) -> None:
         server, began_at = request
         with self._changed:
             self._running.remove(request)
-            self._slow.pop(server, None)
-            if monotonic() - began_at > self.patience:
-                self._slow[server] = None
-                if len(self._slow) > _REMEMBERED:
-                    del self._slow[next(iter(self._slow))]
+            self._slow.note(server, monotonic() - began_at)
             self._changed.notify_all()
 
 
@@ -126,10 +125,10 @@ _of_worker = 0
 
 
 def set_threads(count: int) -> None:
-    """Set how many threads this process has, if it has more than ``WEB_THREADS``. Call it before
-    the first turn."""
+    """Set how many threads this process has, if it has more than ``WEB_THREADS``."""
     global _of_worker
     _of_worker = count
+    _turns.cache_clear()
 
 
 @cache

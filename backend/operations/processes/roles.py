@@ -180,7 +180,7 @@ def _work(name: str, queues: str, concurrency: int, pool: str = "prefork") -> No
         concurrency=concurrency,
         pool=pool,
         quiet=True,
-        # What workers would tell each other, and heartbeats (``backend.celery.SignOfLife``).
+        # What workers would tell each other, and heartbeats (``backend.celery.HeartbeatStep``).
         without_gossip=True,
         without_mingle=True,
         without_heartbeat=True,

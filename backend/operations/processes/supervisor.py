@@ -57,8 +57,8 @@ class _Child:
     due: float = 0.0  # when it is to be started, if it doesn't run
     expected_at: float = 0.0  # when it must have begun to send heartbeats
     killed_at: float | None = None  # when it was found hung
-    failed_starts: int = 0  # ends before the first heartbeat, until the start is announced
-    end: str = ""  # what ended the last of them
+    failed_starts: int = 0  # ends before the first heartbeat
+    end: str = ""  # what ended the last process
 
 
 class Supervisor:
@@ -123,7 +123,7 @@ class Supervisor:
                     os.close(waking)
                     return work
                 now = monotonic()
-                self._announce_begun(now - began_at)
+                self._announce_start(now - began_at)
                 if now - checked_at > _SUPERVISOR_LAG:
                     self._reset_heartbeats()
                 if now - checked_at >= _CHECK_INTERVAL:
@@ -148,7 +148,7 @@ class Supervisor:
     def _fork(self, child: _Child) -> Callable[[], None] | None:
         self._signs.clear(child.place)
         child.killed_at = None
-        self._expect_begin(child)
+        self._set_start_deadline(child)
         parent = os.getpid()
         sys.stdout.flush()
         sys.stderr.flush()
@@ -160,9 +160,8 @@ class Supervisor:
             try:
                 child.pid = os.fork()
             except OSError as error:  # too little memory, or too many processes
-                self._plan_restart(
-                    child, "a process can't be started", f"no process: {error.strerror}"
-                )
+                self._record_end(child, f"no process: {error.strerror}")
+                self._plan_restart(child, "a process can't be started", child.end)
                 return None
             if child.pid != 0:
                 return None
@@ -175,7 +174,7 @@ class Supervisor:
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
-    def _announce_begun(self, seconds: float) -> None:
+    def _announce_start(self, seconds: float) -> None:
         """Announce that all processes have begun, or why one of them hasn't."""
         if self._announce is None:
             return
@@ -207,11 +206,17 @@ class Supervisor:
                 continue
             child.pid = 0
             if not self._is_stopping:
-                end = ended_by(status) if child.killed_at is None else "it hung"
-                if self._announce is not None and not self._signs.has_begun(child.place):
-                    child.failed_starts += 1
-                    child.end = end
-                self._plan_restart(child, "a process ended and is restarted", end, pid)
+                self._record_end(child, self._hung(child) if child.killed_at else ended_by(status))
+                self._plan_restart(child, "a process ended and is restarted", child.end, pid)
+
+    def _record_end(self, child: _Child, end: str) -> None:
+        child.end = end
+        child.failed_starts += not self._signs.has_begun(child.place)
+
+    def _hung(self, child: _Child) -> str:
+        if self._signs.has_begun(child.place):
+            return "it hung"
+        return "it sent no heartbeat after its start"
 
     def _plan_restart(self, child: _Child, event: str, end: str, pid: int | None = None) -> None:
         pause = self._history.record(child.role.name, end, event, pid=pid)
@@ -229,10 +234,11 @@ class Supervisor:
                     _send(child.pid, signal.SIGKILL)
             elif self._is_silent(child):
                 child.killed_at = monotonic()
-                log.error("a process hangs and is ended", role=child.role.name, pid=child.pid)
+                reason = self._hung(child)
+                log.error("a process is ended", reason=reason, role=child.role.name, pid=child.pid)
                 _send(child.pid, signal.SIGABRT)
 
-    def _expect_begin(self, child: _Child) -> None:
+    def _set_start_deadline(self, child: _Child) -> None:
         child.expected_at = monotonic() + self._start_time + self._silence
 
     def _is_silent(self, child: _Child) -> bool:
@@ -245,7 +251,7 @@ class Supervisor:
         children. A suspended machine doesn't count: Linux's monotonic clock stands still then."""
         self._signs.reset()
         for child in self._children:
-            self._expect_begin(child)
+            self._set_start_deadline(child)
 
     # -- the end ----------------------------------------------------------------------------------
 
@@ -266,15 +272,15 @@ class Supervisor:
         return bool(left)
 
     def _pause(self) -> float:
-        """Seconds until something has to be done, if no signal comes."""
+        """Return the seconds until the next action is due, if no signal comes."""
         waiting = [child.due - monotonic() for child in self._children if child.pid == 0]
         interval = _CHECK_INTERVAL if self._announce is None else _START_INTERVAL
         return max(0.0, min([interval, *([] if self._is_stopping else waiting)]))
 
 
 def _ended() -> Iterator[tuple[int, int]]:
-    """The processes that have ended, with their exit codes as ``os.waitstatus_to_exitcode`` gives
-    them: our own, and those that were adopted."""
+    """Yield the number of each child process that has ended, adopted ones included, and its exit
+    code as ``os.waitstatus_to_exitcode`` gives it."""
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)

@@ -38,7 +38,7 @@ def test_when_a_quarter_of_the_threads_waits_for_a_turn_others_are_refused_at_on
         until(lambda: len(refused) == REFUSED, PATIENCE)
     for thread in waiting:
         thread.join(PATIENCE)
-    assert refused == ["too many requests are waiting for answers"] * REFUSED
+    assert refused == ["too many requests wait for responses of other servers"] * REFUSED
     assert len(entered) == quarter, "those that wait get the turns"
 
 
