@@ -153,7 +153,7 @@ class OnlyService(Service):
         while self._has_lost:
             with self.waiting():
                 self._lock.wait()
-                # The schedule sends the next sign, through a worker, in a quarter of a minute.
+                # The schedule sends the next heartbeat, through a worker, in a quarter of a minute.
                 with suppress(redis.RedisError, OSError):
                     beat_is_alive()
             self._has_lost = False

@@ -29,7 +29,7 @@ _SWITCH_INTERVAL: Final = 0.002
 """Seconds until a busy thread releases the GIL. The event loop waits that long for each event, and
 each forced switch costs throughput (see docs/decisions/processes.md)."""
 
-_SIGN_EVERY: Final = 1.0  # seconds
+_HEARTBEAT_INTERVAL: Final = 1.0  # seconds
 
 log = get_logger("server")
 
@@ -56,21 +56,21 @@ async def _serve(
 ) -> None:
     loop = asyncio.get_running_loop()
     server = Server(loop, rules, limits, threads, share)
-    _leave_signs(server)
+    _send_heartbeats(server)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     await serve_until(stop, server, listeners)
 
 
-def _leave_signs(server: Server) -> None:
+def _send_heartbeats(server: Server) -> None:
     """Send heartbeats for as long as the process serves: an event loop alone answers nothing."""
     if server.is_stalled():
         log.error("no thread takes requests", waiting=server.requests.load[0])
         liveness.hang()
     else:
         liveness.leave()
-    server.loop.call_later(_SIGN_EVERY, _leave_signs, server)
+    server.loop.call_later(_HEARTBEAT_INTERVAL, _send_heartbeats, server)
 
 
 async def serve_until(
