@@ -23,6 +23,7 @@ from prometheus_client.registry import Collector
 from backend.endpoints.process_metrics import (
     of_backups,
     of_connections,
+    of_deliveries,
     of_learned_indexes,
     of_pushes,
     of_queues,
@@ -103,6 +104,7 @@ def _of_database() -> list[Metric]:
             *ChainCollector().collect(),
             *of_connections(),
             *of_learned_indexes(),
+            *of_deliveries(),
             *of_pushes(),
             *of_backups(),
             *of_wal_archive(),

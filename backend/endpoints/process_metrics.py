@@ -26,6 +26,7 @@ from backend.tasks import overflow
 from objects.database.statements import fetch
 
 _QUEUES: Final = ("default", JOBS, CHAIN, BACKFILL)
+MOST_DELIVERIES: Final = 10_000
 _PREFIX: Final = "celery:"
 _PROCESSES: Final = (
     heartbeats.WORKER,
@@ -75,6 +76,32 @@ def _sent_at(task: Any) -> float | None:
         return msgspec.json.decode(task, type=_Task).headers.sent_at
     except msgspec.DecodeError:
         return None
+
+
+_DUE_DELIVERIES: Final = f"""
+SELECT count(*), extract(epoch FROM now() - min(due_at)) FROM (
+    SELECT due_at FROM functions_delivery
+    WHERE state = 'pending' AND due_at <= now() LIMIT {MOST_DELIVERIES}
+) due
+"""
+
+
+def of_deliveries() -> Iterator[Metric]:
+    """Yield how many deliveries of webhooks are due, counted up to ``MOST_DELIVERIES``, and for how
+    long the one that is due longest of them has been. Raises what ``fetch`` raises."""
+    ((count, seconds),) = fetch(_DUE_DELIVERIES, (), prepare=False)
+    due = GaugeMetricFamily(
+        "svc_webhook_deliveries_due", "Deliveries of webhooks that wait for a worker."
+    )
+    due.add_metric([], float(count))
+    yield due
+    age = GaugeMetricFamily(
+        "svc_webhook_oldest_seconds",
+        "For how long a delivery of a webhook has been due; missing if none is.",
+    )
+    if seconds is not None:
+        age.add_metric([], float(seconds))
+    yield age
 
 
 def of_pushes() -> Iterator[Metric]:

@@ -368,6 +368,24 @@ def test_learned_indexes_are_counted_by_state(db: None, on: Any) -> None:
     assert of(read(), "learned_indexes", state="valid") == 1
 
 
+def test_deliveries_that_are_due_are_counted_with_the_age_of_the_first(db: None, on: Any) -> None:
+    metrics = read()
+    assert of(metrics, "webhook_deliveries_due") == 0
+    assert of(metrics, "webhook_oldest_seconds") is None
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO functions_delivery (key, hook_id, about, body, state, attempts,"
+            " last_error, created_at, due_at) SELECT 'key' || state || seconds, 1, '', '', state, 0,"
+            " '', now(), now() + make_interval(secs => seconds)"
+            " FROM (VALUES ('pending'), ('dead')) s (state), (VALUES (-90), (-5), (60)) d (seconds)"
+        )
+    metrics = read()
+    assert of(metrics, "webhook_deliveries_due") == 2
+    oldest = of(metrics, "webhook_oldest_seconds")
+    assert oldest is not None
+    assert 90 <= oldest < 120
+
+
 def test_what_does_not_answer_is_missing(db: None, on: Any) -> None:
     metrics = read()
     assert (of(metrics, "up", dependency="database"), of(metrics, "up", dependency="redis")) == (

@@ -116,7 +116,7 @@ def _check(own: psycopg.Connection, schema: str, manifest: Manifest, overwrite: 
     used = tables.used(own, schema)
     if used and not overwrite:
         raise BackupError(
-            "The instance isn't empty: it has rows in "
+            "The instance isn't empty, so nothing was changed: it has rows in "
             f"{_some([f'{name} ({rows})' for name, rows in used.items()])}. --overwrite gives up "
             "what it has; restore into a fresh instance otherwise."
         )

@@ -22,6 +22,7 @@ ROLE_SEQUENCE = "objects_role_version_number"
 
 _EPOCH = "chain_outbox_epoch"
 _SCHEDULE_CHANGES = "django_celery_beat_periodictasks"
+_BACKUP_RUNS = "backend_backuprun"
 
 _MIGRATIONS = "django_migrations"
 _CLASSES = "objects_class"
@@ -231,6 +232,9 @@ def settling(schema: str, expected: Mapping[str, int], *, is_held: bool) -> list
         # Numbers of events are given again: clients must not go on from those that they know.
         statements.append(f"UPDATE {_name(schema, _EPOCH)} SET value = gen_random_uuid()")
     statements += hold.restoring(_name(schema), is_on=is_held)
+    if _BACKUP_RUNS in expected:
+        # The archive has the run that made it, before its end.
+        statements.append(f"DELETE FROM {_name(schema, _BACKUP_RUNS)} WHERE state = 'running'")
     if _SCHEDULE_CHANGES in expected:
         # Beat, if it runs, reads the schedule again.
         statements.append(f"UPDATE {_name(schema, _SCHEDULE_CHANGES)} SET last_update = now()")
