@@ -33,7 +33,7 @@ from backend.kernel.process.heartbeats import SENT_AT
 from backend.kernel.request_context import Current, begin
 from backend.logs.setup import get_logger
 from backend.settings.schedule import BACK_UP
-from backend.tasks import overflow
+from backend.tasks import overflow, taken
 from backend.tasks.schedule_lock import ScheduleLock
 
 # Started by root on a bare machine, everything but the engines runs as root; JSON is all we accept.
@@ -299,16 +299,6 @@ def send_heartbeat(consumer: Any) -> None:
         with _redis() as client:
             for name in names:
                 heartbeats.note(client, name)
-            _renew(client, consumer)
+            taken.renew(client, consumer)
     except redis.RedisError:
         return  # Celery itself reports that Redis is away, and connects again
-
-
-def _renew(client: redis.Redis, consumer: Any) -> None:
-    channel = consumer.task_consumer and consumer.task_consumer.channel
-    if channel:
-        now = time()
-        # Copied at once: other threads remove tasks that have ended, which aren't added again.
-        taken = dict.fromkeys([*channel.qos._delivered], now)
-        if taken:
-            client.zadd(f"{channel.global_keyprefix}{channel.unacked_index_key}", taken, xx=True)

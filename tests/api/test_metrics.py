@@ -375,8 +375,9 @@ def test_deliveries_that_are_due_are_counted_with_the_age_of_the_first(db: None,
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO functions_delivery (key, hook_id, about, body, state, attempts,"
-            " last_error, created_at, due_at) SELECT 'key' || state || seconds, 1, '', '', state, 0,"
-            " '', now(), now() + make_interval(secs => seconds)"
+            " last_error, created_at, due_at)"
+            " SELECT state || seconds, 1, '', '', state, 0, '', now(),"
+            " now() + make_interval(secs => seconds)"
             " FROM (VALUES ('pending'), ('dead')) s (state), (VALUES (-90), (-5), (60)) d (seconds)"
         )
     metrics = read()

@@ -136,3 +136,32 @@ def test_a_worker_that_lives_renews_its_hold_on_tasks_however_long_they_take() -
             may_end.set()
         assert store.zcard(TAKEN) == 0
         store.flushdb()
+
+
+@pytest.mark.slow
+def test_a_task_that_outlives_its_connection_to_redis_is_held_and_done_once() -> None:
+    may_end, began = threading.Event(), threading.Semaphore(0)
+
+    @after_save("Note", background=True)
+    def after(request: TriggerRequest) -> None:
+        began.release()
+        may_end.wait(60)
+
+    with redis.Redis.from_url(conf.REDIS_URL) as store:
+        store.flushdb()
+        master.make("Note")
+        with start_worker(app, pool="threads", concurrency=2, perform_ping_check=False):
+            assert began.acquire(timeout=60)
+            ((tag, moment),) = store.zscan_iter(TAKEN)
+            own = store.client_id()
+            for connection in store.client_list():
+                if int(connection["id"]) != own:
+                    store.client_kill_filter(_id=connection["id"])
+            store.zadd(TAKEN, {tag: moment - 100})
+            until(lambda: time() - (store.zscore(TAKEN, tag) or 0) < 50)
+            may_end.set()
+            # Its acknowledgement is lost with the connection.
+            until(lambda: store.zcard(TAKEN) == 0)
+            assert store.hlen("celery:unacked") == 0
+            assert not began.acquire(blocking=False)
+        store.flushdb()
