@@ -20,12 +20,14 @@ from celery import Task
 from celery.exceptions import Ignore, Reject
 from django.conf import settings
 
-from backend.kernel.outgoing.slow_servers import SlowServers
 from backend.logs.setup import get_logger
 from backend.tasks import broker, overflow
 from backend.tasks.broker import BrokerAway
 
 _MAX_WAITING: Final = 1000  # calls that wait for a place
+_MAX_SERVERS: Final = 1000  # servers whose last tasks are remembered
+_ENOUGH: Final = 3
+"""Tasks of a server in a row that have to be quick before it counts as quick."""
 
 log = get_logger("lanes")
 
@@ -39,8 +41,9 @@ class _Place:
 class Lane:
     """At most ``places`` tasks at the same moment in this process, and ``share`` for one server.
 
-    A server for which a task has held its place for more than ``slow`` seconds, now or the last
-    time, has half of that share, and all such servers together have half of the lane.
+    A server is quick if none of its tasks holds its place for more than ``slow`` seconds, and its
+    last three didn't. Every other one has half of that share, and all of them together have half of
+    the lane, so servers that are slow or unknown leave places to those that are quick.
     """
 
     def __init__(self, places: int, share: int, slow: float = inf) -> None:
@@ -49,7 +52,7 @@ class Lane:
         self._slow_after = slow
         self._lock = threading.Lock()
         self._held: list[_Place] = []
-        self._slow = SlowServers(slow)
+        self._quick: dict[str, int] = {}  # tasks in a row, up to ``_ENOUGH``
         self._waiting: dict[tuple[str, Hashable], Callable[[], object]] = {}
 
     @contextmanager
@@ -82,7 +85,7 @@ class Lane:
     def _leave(self, place: _Place) -> None:
         with self._lock:
             self._held.remove(place)
-            self._slow.note(place.peer, monotonic() - place.since)
+            self._note(place.peer, is_quick=monotonic() - place.since <= self._slow_after)
             call = self._next_waiting()
         if call is None:
             return
@@ -97,16 +100,28 @@ class Lane:
                 return self._waiting.pop(waiting)
         return None
 
+    def _note(self, peer: str, *, is_quick: bool) -> None:
+        before = self._quick.pop(peer, 0)
+        if is_quick:
+            self._quick[peer] = min(_ENOUGH, before + 1)
+            if len(self._quick) > _MAX_SERVERS:
+                del self._quick[next(iter(self._quick))]
+
     def _has_room(self, peer: str) -> bool:
         if len(self._held) >= self.places:
             return False
         late = monotonic() - self._slow_after
-        slow = {place.peer for place in self._held if place.since < late} | {*self._slow.names}
+        slow = {place.peer for place in self._held if place.since < late}
+
+        def is_quick(server: str) -> bool:
+            has_been = self._slow_after == inf or self._quick.get(server) == _ENOUGH
+            return has_been and server not in slow
+
         own = sum(place.peer == peer for place in self._held)
-        if peer not in slow:
+        if is_quick(peer):
             return own < self.share
-        in_slow = sum(place.peer in slow for place in self._held)
-        return own < max(1, self.share // 2) and in_slow < max(1, self.places // 2)
+        others = sum(not is_quick(place.peer) for place in self._held)
+        return own < max(1, self.share // 2) and others < max(1, self.places // 2)
 
 
 WEBHOOKS: Final = Lane(4, share=2, slow=1.0)

@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Iterator
 from time import time
 from typing import Any, Final
-from weakref import WeakSet
 
 import redis
 from celery import signals
@@ -69,7 +68,7 @@ class _QoS(redis_transport.QoS):
 redis_transport.Channel.QoS = _QoS
 
 
-def _tags(*kinds: WeakSet[Any]) -> Iterator[str]:
+def _tags(*kinds: Any) -> Iterator[str]:
     for requests in kinds:
         # Copied at once: threads remove those that have ended.
         for reference in [*requests.data]:

@@ -11,6 +11,13 @@ from backend.tasks.lanes import Lane
 NEVER, ALWAYS = 1000.0, -1.0  # seconds after which a server counts as slow
 
 
+def known(lane: Lane, *peers: str) -> None:
+    """Let tasks for each server end, so that it is known how quick it is."""
+    for peer in peers * 3:
+        with lane.place(peer) as has_place:
+            assert has_place
+
+
 def hold(held: ExitStack, lane: Lane, peer: str, count: int = 10) -> int:
     """Take so many places, and return how many were free."""
     return sum(held.enter_context(lane.place(peer)) for _ in range(count))
@@ -18,6 +25,7 @@ def hold(held: ExitStack, lane: Lane, peer: str, count: int = 10) -> int:
 
 def test_a_server_gets_no_more_than_its_share_and_others_get_the_rest() -> None:
     lane = Lane(6, share=4, slow=NEVER)
+    known(lane, "a", "b", "c")
     with ExitStack() as held:
         assert [hold(held, lane, peer) for peer in ("a", "b", "c")] == [4, 2, 0]
     with ExitStack() as held:
@@ -26,12 +34,30 @@ def test_a_server_gets_no_more_than_its_share_and_others_get_the_rest() -> None:
 
 def test_slow_servers_have_half_a_share_and_half_of_the_lane_together() -> None:
     lane = Lane(6, share=4, slow=ALWAYS)
-    for peer in "abcd":
-        with lane.place(peer) as has_place:
-            assert has_place
+    known(lane, *"abcd")
     with ExitStack() as held:
         assert [hold(held, lane, peer) for peer in "abcd"] == [2, 1, 0, 0]
-        assert hold(held, lane, "new") >= 1
+
+
+def test_unknown_servers_leave_half_of_the_lane_to_those_that_are_quick() -> None:
+    lane = Lane(6, share=4, slow=NEVER)
+    known(lane, "quick")
+    with ExitStack() as held:
+        assert sum(hold(held, lane, f"new {number}") for number in range(40)) == 3
+        assert hold(held, lane, "quick") == 3
+
+
+def test_a_server_that_is_slow_at_times_is_not_quick() -> None:
+    lane = Lane(6, share=4, slow=NEVER)
+    known(lane, "a")
+    lane._note("a", is_quick=False)
+    for _ in range(2):
+        lane._note("a", is_quick=True)
+    with ExitStack() as held:
+        assert hold(held, lane, "a") == 2
+    lane._note("a", is_quick=True)
+    with ExitStack() as held:
+        assert hold(held, lane, "a") == 4
 
 
 def test_what_waits_is_called_once_when_there_is_a_place() -> None:
