@@ -61,8 +61,7 @@ SCHEDULE: Final = _number(7_316_504_811)
 INDEX_UPKEEP: Final = _number(7_316_504_813)
 """The one process that decides about learned indexes."""
 
-
-WAL_ARCHIVE: Final = _number(7_316_504_814)
+WAL_ARCHIVE: Final = _number(7_316_504_815)
 """The one process that stores the embedded server's WAL."""
 
 
