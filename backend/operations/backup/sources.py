@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from django.conf import settings
-from django.template.defaultfilters import filesizeformat
 
+from backend.kernel.texts.sizes import readable_size
 from backend.operations.backup import names
 from backend.operations.backup.places.place import ENCRYPTED, Place, place_of
 from backend.operations.backup.problems import BackupError, PlaceError
@@ -82,8 +82,9 @@ def _copied(source: Place, name: str, folder: Path) -> Path:
     folder.mkdir(mode=0o700, parents=True)
     free = shutil.disk_usage(folder).free
     if free < size:
-        readable, needed = (filesizeformat(number).replace("\xa0", " ") for number in (free, size))
-        raise BackupError(f"{folder} has {readable} left, and the archive has {needed}.")
+        raise BackupError(
+            f"{folder} has {readable_size(free)} left, and the archive has {readable_size(size)}."
+        )
     path = folder / name.rpartition("/")[2]
     number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(number, "wb") as file:

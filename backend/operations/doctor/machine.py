@@ -19,10 +19,10 @@ from django.conf import settings
 from django.core.files.base import ContentFile
 from django.core.files.storage import storages
 from django.db import connection
-from django.template.defaultfilters import filesizeformat
 
 from backend.kernel.doctor import DATABASE, Finding, check, fail, ok, warn
 from backend.kernel.texts.redaction import mask_text
+from backend.kernel.texts.sizes import readable_size
 
 _LITTLE, _TOO_LITTLE = 2 * 2**30, 200 * 2**20  # bytes
 _CLOCK, _CLOCK_WRONG = 2.0, 20.0  # seconds; one-time passwords bear 30
@@ -49,7 +49,7 @@ def _folder(folder: Path, *, writable: bool) -> Iterator[Finding]:
     except OSError as error:
         yield fail(f"{place} can't be used: {error.strerror}.", "Look at its owner and its disk.")
         return
-    summary = f"{place} has {filesizeformat(free)} left".replace("\xa0", " ")
+    summary = f"{place} has {readable_size(free)} left"
     if free < _TOO_LITTLE:
         yield fail(f"{summary}.", "Make room: without it nothing can be written soon.")
     elif free < _LITTLE:
