@@ -26,6 +26,8 @@ from django.db import DEFAULT_DB_ALIAS, connection, connections
 from kombu.transport import redis as redis_transport
 from structlog.contextvars import bind_contextvars, clear_contextvars, get_contextvars
 
+from backend.kernel.connections import advisory_locks
+from backend.kernel.errors import ServiceError
 from backend.kernel.process import exit_hooks, liveness
 from backend.kernel.process.children import die_with_parent
 from backend.kernel.process.frozen_heap import leave_out_loaded
@@ -69,11 +71,17 @@ def start_overflows() -> None:
 def back_up(self: Any) -> None:
     """Make a backup, with ``BACKUP_SCHEDULE``. The schedule is kept in the database, also after the
     setting is off again."""
-    from backend.backups import process
+    from backend.backups import history, process
     from backend.settings.conf import service_settings
+    from objects.database import locks
 
-    if service_settings.BACKUP_SCHEDULE:
-        process.back_up(float(getattr(self.request, SENT_AT, None) or time()))
+    if not service_settings.BACKUP_SCHEDULE:
+        return
+    if not process.back_up(float(getattr(self.request, SENT_AT, None) or time())):
+        # PostgreSQL may need a moment to end the session of a process that was killed. If another
+        # process holds the lock, that has recorded how this one ended.
+        with suppress(ServiceError), locks.held(advisory_locks.BACKUPS):
+            history.mark_killed()
 
 
 def _redis() -> redis.Redis:

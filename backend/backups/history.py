@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from django.db.models import Q
+from django.db import close_old_connections, connection
 
 from backend.backups.models import BackupRun
 from backend.kernel.texts.redaction import mask_text
@@ -19,11 +19,11 @@ from backend.settings.timetables import parse_cron
 
 _STORED: Final = 300
 """Runs; those whose archives exist are stored in addition."""
-_MOST_NOTE: Final = 1000  # characters
-_KILLED: Final = "The process was killed or lost its database."
+_MAX_NOTE: Final = 1000  # characters
+_KILLED_NOTE: Final = "The process was killed or lost its database."
 _STARTED_TOGETHER: Final = timedelta(seconds=60)
 """Messages of the schedule that are sent within this time are for one run."""
-_MOST_ATTEMPTS: Final = 3
+_MAX_ATTEMPTS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,11 @@ class State:
     last: BackupRun | None
     last_good: BackupRun | None
     interval: float | None
+
+    @property
+    def has_failed(self) -> bool:
+        """Return whether the newest run that has finished failed or was killed."""
+        return self.last is not None and self.last.state != BackupRun.State.OK
 
     @property
     def age(self) -> float | None:
@@ -61,27 +66,31 @@ def state() -> State:
     return State(last, last_good, interval)
 
 
-def begin() -> BackupRun:
-    """Record the start of a run, and the end of those whose processes were killed."""
-    now = datetime.now(UTC)
+def mark_killed() -> None:
+    """Record the end of runs that are still ``running``: their processes were killed, since the
+    caller holds the lock of backups."""
     BackupRun.objects.filter(state=BackupRun.State.RUNNING).update(
-        state=BackupRun.State.FAILED, finished_at=now, note=_KILLED
+        state=BackupRun.State.KILLED, finished_at=datetime.now(UTC), note=_KILLED_NOTE
     )
-    return BackupRun.objects.create(started_at=now)
+
+
+def begin() -> BackupRun:
+    """Record the start of a run."""
+    return BackupRun.objects.create(started_at=datetime.now(UTC))
 
 
 def is_done(sent_at: datetime) -> bool:
     """Return whether a message of the schedule has had its run: one has finished since, or several
-    were killed. Messages may come twice, such as those of a worker that was killed."""
+    were killed. Messages may come twice, such as those of a worker that was killed. ``mark_killed``
+    is called before."""
     runs = BackupRun.objects.filter(started_at__gt=sent_at - _STARTED_TOGETHER)
-    was_killed = Q(state=BackupRun.State.RUNNING) | Q(note=_KILLED)
-    return runs.exclude(was_killed).exists() or runs.count() >= _MOST_ATTEMPTS
+    return runs.exclude(state=BackupRun.State.KILLED).exists() or runs.count() >= _MAX_ATTEMPTS
 
 
 def fail(run: BackupRun, reason: str) -> None:
     """Record that a run has failed."""
     run.state = BackupRun.State.FAILED
-    run.note = mask_text(reason)[:_MOST_NOTE]
+    run.note = mask_text(reason)[:_MAX_NOTE]
     _finish(run)
 
 
@@ -89,12 +98,20 @@ def succeed(run: BackupRun, verification: str, note: str = "") -> None:
     """Record that the archive of a run is in its place, and that it was verified."""
     run.state = BackupRun.State.OK
     run.verification = verification
-    run.note = mask_text(note)[:_MOST_NOTE]
+    run.note = mask_text(note)[:_MAX_NOTE]
     _finish(run)
 
 
 def _finish(run: BackupRun) -> None:
     run.finished_at = datetime.now(UTC)
+    save(run)
+
+
+def save(run: BackupRun) -> None:
+    """Store a run. Between two steps of it the connection idles for hours, so one that was dropped
+    meanwhile is replaced."""
+    if not connection.in_atomic_block:
+        close_old_connections()
     run.save()
 
 

@@ -11,13 +11,15 @@ class BackupRun(models.Model):
     """A run of the schedule or of ``manage.py backup --now``.
 
     ``name`` is that of the archive in ``BACKUP_TO``. A row that is ``running`` although no process
-    holds the lock of backups belongs to a process that was killed.
+    holds the lock of backups belongs to a process that was killed; ``history.mark_killed`` finds
+    these.
     """
 
     class State(models.TextChoices):
         RUNNING = "running", "running"
         OK = "ok", "ok"
         FAILED = "failed", "failed"
+        KILLED = "killed", "killed"
 
     class Verification(models.TextChoices):
         NONE = "", "none"

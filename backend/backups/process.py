@@ -18,11 +18,13 @@ LONGEST: Final = 12 * 3600.0
 log = get_logger("backup")
 
 
-def back_up(sent_at: float) -> None:
-    """Run ``manage.py backup --scheduled`` to its end, and kill it after twelve hours.
+def back_up(sent_at: float) -> bool:
+    """Run ``manage.py backup --scheduled`` to its end, and kill it after twelve hours. Return
+    whether it succeeded.
 
     It is a process of its own, so that neither its memory nor a place that doesn't answer is the
-    worker's, and it ends with the worker. The run records itself.
+    worker's, and it ends with the worker. It records and logs how the run ended, unless it is
+    killed: then ``history.mark_killed`` is to record it.
     """
     process = subprocess.Popen(
         [sys.executable, "manage.py", "backup", "--scheduled", str(sent_at)],
@@ -37,11 +39,12 @@ def back_up(sent_at: float) -> None:
         status = process.wait(LONGEST)
     except subprocess.TimeoutExpired:
         log.error("a backup was killed: it took too long", seconds=LONGEST)
-        status = 0
+        return False
     finally:
         if process.poll() is None:
             # pg_dump and psql are of its session.
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-    if status:
-        log.error("a backup failed", end=ended_by(status))
+    if status < 0:
+        log.error("a backup was killed", end=ended_by(status))
+    return status == 0

@@ -20,37 +20,38 @@ _PERIODS: Final[Mapping[str, Callable[[datetime], tuple[int, ...]]]] = {
 def removable(
     archives: Mapping[str, datetime],
     *,
-    good: Collection[str],
-    bad: Collection[str],
+    verified: Collection[str],
+    failed: Collection[str],
     keep: Keep,
 ) -> list[str]:
-    """Return the names of the archives that needn't stay, oldest first.
+    """Return the names that retention lets go, oldest first.
 
     ``archives`` are the own ones of a place, by name, with the times (UTC) when they were made.
-    Those in ``good`` have been verified, those in ``bad`` were and failed; nothing is known of the
-    others. Only periods that have an archive count, so a schedule that stood still loses nothing.
+    Those in ``verified`` were verified, and the runs of those in ``failed`` failed; there is no
+    record of the others. Only periods that have an archive count, so a schedule that stood still
+    loses nothing.
 
-    The good ones stay by ``keep``, however many others there are, and the newest of them always.
-    Others stay as if they were good, in addition. Bad ones stay until there is a newer good one.
-    Without a good one everything stays.
+    Verified ones stay by ``keep``, however many others there are, and the newest of them always.
+    Those without a record stay as if they were verified, in addition. Failed ones stay until there
+    is a newer verified one. Without a verified one everything stays.
     """
-    verified = {name: at for name, at in archives.items() if name in good}
-    if not verified:
+    existing = {name: at for name, at in archives.items() if name in verified}
+    if not existing:
         return []
-    newest = max(verified.values())
-    hopeful = {name: at for name, at in archives.items() if name not in bad}
-    staying = _staying(verified, keep) | _staying(hopeful, keep)
-    staying |= {name for name, at in verified.items() if at == newest}
-    staying |= {name for name, at in archives.items() if name in bad and at > newest}
-    return sorted(archives.keys() - staying, key=lambda name: (archives[name], name))
+    newest = max(existing.values())
+    not_failed = {name: at for name, at in archives.items() if name not in failed}
+    retained = _retained(existing, keep) | _retained(not_failed, keep)
+    retained |= {name for name, at in existing.items() if at == newest}
+    retained |= {name for name, at in archives.items() if name in failed and at > newest}
+    return sorted(archives.keys() - retained, key=lambda name: (archives[name], name))
 
 
-def _staying(archives: Mapping[str, datetime], keep: Keep) -> set[str]:
+def _retained(archives: Mapping[str, datetime], keep: Keep) -> set[str]:
     newest_first = sorted(archives, key=lambda name: (archives[name], name), reverse=True)
-    staying = set()
+    retained = set()
     for unit, count in keep:
         newest: dict[tuple[int, ...], str] = {}
         for name in newest_first:
             newest.setdefault(_PERIODS[unit](archives[name]), name)
-        staying.update(list(newest.values())[:count])
-    return staying
+        retained.update(list(newest.values())[:count])
+    return retained

@@ -140,7 +140,7 @@ def of_backups() -> Iterator[Metric]:
     the interval of the schedule; what there is none of has no value."""
     state = history.state()
     last, good = state.last, state.last_good
-    has_failed = None if last is None else last.state == last.State.FAILED
+    has_failed = None if last is None else state.has_failed
     size, seconds = (good.size, good.seconds) if good is not None else (None, None)
     values: tuple[tuple[str, str, float | None], ...] = (
         ("age_seconds", "The age of the newest verified backup.", state.age),

@@ -5,21 +5,24 @@ The file goes to a folder, or to the place of ``BACKUP_TO`` as the schedule does
 
 from __future__ import annotations
 
+import sys
 from argparse import SUPPRESS
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.template.defaultfilters import filesizeformat
 
 from backend.backups.models import BackupRun
 from backend.kernel.texts.counted import counted
+from backend.kernel.texts.sizes import readable_size
+from backend.logs.setup import get_logger
 from backend.operations.backup import archive, creation, names, runs, sources
 from backend.operations.backup.archive import Manifest
 from backend.operations.backup.problems import BackupError
 from backend.settings.conf import service_settings
+
+log = get_logger("backup")
 
 
 class Command(BaseCommand):
@@ -63,39 +66,42 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if options["without_keys"] and options["target"] is None:
             raise CommandError("--without-keys is for a folder or a file: name one.")
-        sent_at = options["scheduled"]
-        actions: list[tuple[bool, Callable[[], None]]] = [
-            (options["target"] is not None, lambda: self._make(options)),
-            (options["verify"] is not None, lambda: self._verify(options["verify"])),
-            (options["now"], lambda: self._run(None)),
-            (sent_at is not None, lambda: self._run(datetime.fromtimestamp(sent_at or 0, UTC))),
-            (options["list"], self._list),
-            (options["new_key"], self._new_key),
-        ]
         try:
-            next(act for is_chosen, act in actions if is_chosen)()
+            if options["target"] is not None:
+                self._make(options)
+            elif options["verify"] is not None:
+                self._verify(options["verify"])
+            elif options["scheduled"] is not None:
+                _run_scheduled(datetime.fromtimestamp(options["scheduled"], UTC))
+            elif options["now"]:
+                self._run()
+            elif options["list"]:
+                self._list()
+            else:
+                self._new_key()
         except BackupError as error:
             raise CommandError(str(error)) from error
         except OSError as error:
             place = error.filename or options["target"] or "the machine"
             raise CommandError(f"{place}: {error.strerror}") from error
 
-    def _run(self, sent_at: datetime | None) -> None:
-        run = runs.back_up(sources.place(), sent_at)
-        if run is not None:
-            self.stdout.write(run.name.removeprefix(names.FOLDER))
-            self.stderr.write(f"{counted(run.rows or 0, 'row')}, {_size(run.size)}: {_result(run)}")
-            self._remind_of_signers()
+    def _run(self) -> None:
+        run = runs.back_up(sources.place)
+        assert run is not None
+        self.stdout.write(run.name.removeprefix(names.FOLDER))
+        size = readable_size(run.size or 0)
+        self.stderr.write(f"{counted(run.rows or 0, 'row')}, {size}: {_result(run)}")
+        self._remind_of_signers()
 
     def _list(self) -> None:
         place = sources.place()
-        by_name = {run.name: run for run in BackupRun.objects.exclude(name="")}
+        by_name = {run.name: run for run in BackupRun.objects.exclude(name="").order_by("id")}
         entries = place.entries(names.FOLDER)
         for entry in entries:
             run = by_name.get(entry.name)
-            result = "not made by this instance" if run is None else _result(run)
+            result = "no record of its run" if run is None else _result(run)
             name = entry.name.removeprefix(names.FOLDER)
-            self.stdout.write(f"{name}  {_size(entry.size)}  {result}")
+            self.stdout.write(f"{name}  {readable_size(entry.size)}  {result}")
         self.stderr.write(f"{counted(len(entries), 'backup')} in {place.title}.")
         last = BackupRun.objects.first()
         if last is not None and last.state != BackupRun.State.OK:
@@ -121,16 +127,8 @@ class Command(BaseCommand):
         made = creation.make(options["target"], with_keys=not options["without_keys"])
         self.stdout.write(str(made.path))
         self.stderr.write(described(made.manifest))
-        if made.manifest.missing_files:
-            self.stderr.write(
-                f"{made.manifest.missing_files} files are known and not in storage; the log names "
-                "them."
-            )
-        if made.changed_files:
-            self.stderr.write(
-                f"{made.changed_files} files have other bytes than when they were uploaded; the "
-                "log names them."
-            )
+        if made.differences:
+            self.stderr.write(f"{made.differences} The log names them.")
         if made.has_keys:
             self.stderr.write("The archive holds the keys of this instance: keep it secret.")
         self._remind_of_signers()
@@ -143,24 +141,33 @@ class Command(BaseCommand):
             )
 
 
+def _run_scheduled(sent_at: datetime) -> None:
+    """Make the backup of a message of the schedule. Errors are logged, since the output is that of
+    the worker."""
+    try:
+        runs.back_up(sources.place, sent_at)
+    except BackupError as error:
+        log.error("a backup failed", reason=str(error))
+        sys.exit(1)
+    except Exception:
+        log.exception("a backup failed")
+        sys.exit(1)
+
+
 def _result(run: BackupRun) -> str:
     if run.state == BackupRun.State.RUNNING:
         return "running"
-    if run.state == BackupRun.State.FAILED:
+    if run.state != BackupRun.State.OK:
         return f"failed: {run.note}"
     verified = BackupRun.Verification(run.verification).label
     return f"{verified}. {run.note}".strip() if run.note else verified
-
-
-def _size(size: int | None) -> str:
-    return filesizeformat(size or 0).replace("\xa0", " ")
 
 
 def described(manifest: Manifest) -> str:
     """What an archive has, in a line."""
     rows = sum(manifest.tables.values())
     files = counted(manifest.files, "file")
-    size = _size(manifest.file_bytes)
+    size = readable_size(manifest.file_bytes)
     keys = "keys" if archive.KEYS in manifest.parts else "no keys"
     return (
         f"{rows:,} rows in {len(manifest.tables)} tables, {files} ({size}), {keys}; "

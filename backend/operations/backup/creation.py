@@ -21,6 +21,7 @@ import msgspec
 from psycopg import sql
 
 from backend import __version__
+from backend.kernel.texts.counted import counted
 from backend.operations.backup import archive, postgres, tables
 from backend.operations.backup.archive import Manifest, Part, Writer
 from backend.operations.backup.files import Known, put_in
@@ -39,6 +40,14 @@ class Made:
     manifest: Manifest
     changed_files: int
     has_keys: bool
+
+    @property
+    def differences(self) -> str:
+        """Return sentences about files that aren't as they were uploaded, or an empty text. The
+        log names these files."""
+        states = (("Missing", self.manifest.missing_files), ("Changed", self.changed_files))
+        sentences = (f"{state} in storage: {counted(n, 'file')}." for state, n in states if n)
+        return " ".join(sentences)
 
 
 def make(target: Path, *, with_keys: bool = True) -> Made:

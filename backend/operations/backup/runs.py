@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -17,14 +17,14 @@ from typing import Any, Final
 
 import psycopg
 from django.conf import settings
-from django.template.defaultfilters import filesizeformat
+from django.db import Error as DatabaseError
 from psycopg import sql
 
 from backend.backups import history
 from backend.backups.models import BackupRun
 from backend.backups.retention import removable
 from backend.kernel.connections import advisory_locks
-from backend.kernel.texts.counted import counted
+from backend.kernel.texts.sizes import readable_size
 from backend.logs.setup import get_logger
 from backend.operations.backup import archive, creation, names, postgres, tables, trial
 from backend.operations.backup.places.place import Place
@@ -41,12 +41,13 @@ _DATABASE: Final = "SELECT pg_database_size(current_database())"
 log = get_logger("backup")
 
 
-def back_up(place: Place, sent_at: datetime | None = None) -> BackupRun | None:
-    """Make a backup, and return its record.
+def back_up(open_place: Callable[[], Place], sent_at: datetime | None = None) -> BackupRun | None:
+    """Make a backup and return its run.
 
-    For a message that the schedule sent at ``sent_at``, return None if it has had its run, another
-    process makes one, or the instance is held. Raises ``BackupError`` if the backup fails, or may
-    not be made for one of these reasons. Everything in the place stays then.
+    ``sent_at`` is when the schedule sent the message; then return None if the message has had its
+    run, another process makes a backup, or the instance is held. Without ``sent_at`` the last two
+    raise ``BackupError``, and so does a backup that fails: its run is recorded, also if
+    ``open_place`` fails. Nothing is removed unless the backup is verified.
     """
     if hold.is_on():
         if sent_at is not None:
@@ -56,76 +57,89 @@ def back_up(place: Place, sent_at: datetime | None = None) -> BackupRun | None:
             "This instance was restored and is held, so it makes no backups: they would be mixed"
             " up with those of the instance that it is a copy of. script/manage resume ends that."
         )
-    with postgres.connect() as own, _alone(own) as is_alone:
-        if sent_at is not None and (not is_alone or history.is_done(sent_at)):
-            return None
-        if not is_alone:
+    with postgres.connect() as own, _backup_lock(own) as is_free:
+        if not is_free:
+            if sent_at is not None:
+                return None
             raise BackupError("Another process makes a backup at the moment.")
+        history.mark_killed()
+        if sent_at is not None and history.is_done(sent_at):
+            return None
         run = history.begin()
         try:
+            place = open_place()
             with _work_folder() as folder:
-                _run(own, run, place, folder)
+                _make_and_verify(own, run, place, folder)
         except BackupError as error:
-            history.fail(run, str(error))
+            _record_failure(run, str(error))
             raise
         except OSError as error:
             reason = f"{error.filename or _FOLDER}: {error.strerror or error}."
-            history.fail(run, reason)
+            _record_failure(run, reason)
             raise BackupError(reason) from error
         except Exception as error:
-            history.fail(run, f"internal error: {type(error).__name__}: {error}")
+            _record_failure(run, f"internal error: {type(error).__name__}: {error}")
             raise
         _remove_old(place)
         return run
 
 
-def _run(own: psycopg.Connection, run: BackupRun, place: Place, folder: Path) -> None:
-    """Fill in the record of a run as it comes along."""
-    schema = tables.schema_of(own)
+def _record_failure(run: BackupRun, reason: str) -> None:
+    try:
+        history.fail(run, reason)
+    except DatabaseError as error:  # the caller raises the reason
+        log.error("the failure of a backup can't be recorded", error=str(error))
+
+
+def _make_and_verify(own: psycopg.Connection, run: BackupRun, place: Place, folder: Path) -> None:
+    """Make, store and verify the archive, and record each step."""
     is_first = history.state().last_good is None
-    if is_first and place.entries(names.FOLDER) and not tables.used(own, schema):
+    existing = place.entries(names.FOLDER)
+    schema = tables.schema_of(own)
+    if is_first and existing and not tables.used(own, schema):
         raise BackupError(
             f"This instance has no data, and {place.title} has backups: restore one of them with"
             " `script/manage restore latest`, or choose another BACKUP_TO."
         )
+    _remove_leftovers(own, place)
     _check_room(own, schema, folder)
     name = names.name_of(run.started_at)
-    _remove_unfinished(place)
     made = creation.make(folder / "archive.tar")
     run.name, run.size = name, made.path.stat().st_size
     run.rows, run.files = sum(made.manifest.tables.values()), made.manifest.files
-    run.save()
+    history.save(run)
     original = _Digest()
-    place.write(name, original.of(made.path))
+    place.write(name, original.copy_of(made.path))
     stored = _Digest()
     place.read(name, stored)
     if stored.result != original.result:
         raise BackupError(f"{place.title} returned other bytes of {name} than were stored.")
     archive.check(made.path)
-    notes = _files_that_differ(made)
+    notes = [made.differences] if made.differences else []
     verification = BackupRun.Verification.CHECKSUMS
     if service_settings.BACKUP_VERIFY == "restore":
         try:
-            trial.restore_aside(own, made.path)
+            trial.restore_into_trial_database(own, made.path)
             verification = BackupRun.Verification.RESTORED
-        except trial.Untried as reason:
-            notes.append(f"It wasn't restored for a trial: {reason}.")
+        except trial.TrialSkipped as reason:
+            notes.append(
+                f"It wasn't restored for a trial: {reason}. If the server can't do it,"
+                " BACKUP_VERIFY=checksums leaves the trial out."
+            )
     history.succeed(run, verification, " ".join(notes))
     log.info("a backup was made", name=name, size=run.size, verification=verification, notes=notes)
 
 
-def _files_that_differ(made: creation.Made) -> list[str]:
-    """Sentences about files that aren't as they were uploaded; the log names these."""
-    missing, changed = made.manifest.missing_files, made.changed_files
-    notes = [f"Missing in storage: {counted(missing, 'file')}."] if missing else []
-    return notes + ([f"Changed in storage: {counted(changed, 'file')}."] if changed else [])
-
-
-def _remove_unfinished(place: Place) -> None:
+def _remove_leftovers(own: psycopg.Connection, place: Place) -> None:
+    """Remove what runs that were killed have left on the server and in the place."""
+    try:
+        trial.drop_leftover(own)
+    except psycopg.Error as error:
+        log.warning("the database of a killed trial can't be dropped", error=str(error))
     try:
         place.remove_unfinished(names.own_prefix())
     except BackupError as error:  # not every service that speaks S3 lists unfinished uploads
-        log.warning("what killed backups have left can't be removed", error=str(error))
+        log.warning("unfinished uploads can't be removed", error=str(error))
 
 
 def _remove_old(place: Place) -> None:
@@ -139,9 +153,10 @@ def _remove_old(place: Place) -> None:
             if (at := names.own_time(entry.name)) is not None
         }
         results = history.results()
-        good = [name for name, state in results.items() if state == BackupRun.State.OK]
-        bad = results.keys() - good
-        for name in removable(archives, good=good, bad=bad, keep=service_settings.BACKUP_KEEP):
+        verified = [name for name, state in results.items() if state == BackupRun.State.OK]
+        failed = results.keys() - verified
+        keep = service_settings.BACKUP_KEEP
+        for name in removable(archives, verified=verified, failed=failed, keep=keep):
             place.remove(name)
             del archives[name]
             log.info("an old backup was removed", name=name)
@@ -161,16 +176,13 @@ def _check_room(own: psycopg.Connection, schema: str, folder: Path) -> None:
     free = shutil.disk_usage(folder).free
     if free < needed + _RESERVE:
         raise BackupError(
-            f"{folder} has {_readable(free)} left, and an archive may need {_readable(needed)}:"
-            " make room, or move DATA_DIR."
+            f"{folder} has {readable_size(free)} left. An archive may need"
+            f" {readable_size(needed)}, and {readable_size(_RESERVE)} have to stay free: make room,"
+            " or move DATA_DIR."
         )
 
 
-def _readable(size: int) -> str:
-    return filesizeformat(size).replace("\xa0", " ")
-
-
-def _alone(own: psycopg.Connection) -> AbstractContextManager[bool]:
+def _backup_lock(own: psycopg.Connection) -> AbstractContextManager[bool]:
     """Hold the lock of backups while the block runs, if it is free; whether it was."""
 
     def run(statement: str, parameters: Sequence[Any]) -> list[Any]:
@@ -202,7 +214,7 @@ class _Digest:
         self._size += len(piece)
         return len(piece)
 
-    def of(self, path: Path) -> Iterator[bytes]:
+    def copy_of(self, path: Path) -> Iterator[bytes]:
         """Yield the bytes of a file."""
         with path.open("rb") as file:
             while piece := file.read(_PIECE):

@@ -25,7 +25,7 @@ def backups() -> Iterator[Finding]:
         yield ok("none are made while the instance is held; script/manage resume ends that")
         return
     state = history.state()
-    if state.last is not None and state.last.state == state.last.State.FAILED:
+    if state.last is not None and state.has_failed:
         at = f"{state.last.started_at:%Y-%m-%d %H:%M} UTC"
         yield fail(f"The last backup, {at}, failed: {state.last.note}", f"When corrected, {_NOW}")
     good, age = state.last_good, state.age
@@ -42,8 +42,8 @@ def backups() -> Iterator[Finding]:
         )
     if good.note:
         yield warn(
-            f"The newest backup can be restored, but: {good.note}",
-            "Correct that. BACKUP_VERIFY=checksums is for a server without room for a trial.",
+            f"The newest backup is stored and was read back, but: {good.note}",
+            "See docs/backups.md.",
         )
     try:
         place = sources.place()

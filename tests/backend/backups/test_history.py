@@ -92,6 +92,18 @@ def test_doctor_fails_with_the_reason_of_the_last_failure(scheduled: Path) -> No
     assert texts[1][0] == "ok"
 
 
+def test_a_killed_run_is_a_failure_for_doctor_and_metrics(scheduled: Path) -> None:
+    run("ok", hours=3, name=NAME)
+    run("running", hours=1)
+    history.mark_killed()
+    level, text = findings()[0]
+    assert (level, text.partition(": ")[2]) == (
+        "fail",
+        "The process was killed or lost its database.",
+    )
+    assert metrics()["failed"] == 1
+
+
 def test_doctor_fails_when_the_newest_backup_is_gone(scheduled: Path) -> None:
     run("ok", name=NAME)
     scheduled.unlink()
@@ -109,8 +121,10 @@ def test_doctor_fails_when_the_place_cannot_be_read(scheduled: Path) -> None:
 
 def test_doctor_warns_where_backups_are_not_restored_for_a_trial(scheduled: Path) -> None:
     run("ok", name=NAME, verification="checksums", note="It wasn't restored.")
-    levels = [level for level, _ in findings()]
-    assert levels == ["warn", "ok"]
+    assert findings() == [
+        ("warn", "The newest backup is stored and was read back, but: It wasn't restored."),
+        ("ok", "test-app-20260101T030000Z.tar, read back and compared"),
+    ]
 
 
 def test_a_held_instance_is_not_asked_for_backups(scheduled: Path) -> None:
@@ -164,15 +178,13 @@ def test_staff_who_may_see_the_history_as_a_page_without_forms(scheduled: Path) 
 # -- runs ------------------------------------------------------------------------------------------
 
 
-def test_a_killed_run_is_recorded_as_failed_by_the_next_one() -> None:
+def test_a_later_run_of_an_archive_replaces_the_result_of_a_killed_one() -> None:
     killed = run("running", hours=5, name=NAME)
-    run_now = history.begin()
+    history.mark_killed()
     killed.refresh_from_db()
-    assert (killed.state, killed.note) == (
-        "failed",
-        "The process was killed or lost its database.",
-    )
-    assert history.results() == {NAME: "failed"}
+    assert killed.finished_at is not None
+    assert history.results() == {NAME: "killed"}
+    run_now = history.begin()
     run_now.name = NAME
     history.succeed(run_now, "checksums")
     assert history.results() == {NAME: "ok"}
@@ -183,11 +195,10 @@ def test_a_message_has_one_run_and_one_that_was_killed_is_repeated_twice() -> No
     sent_at = datetime.now(UTC)
     run("ok", hours=24)
     assert not history.is_done(sent_at)
-    run("running", hours=0)
-    assert not history.is_done(sent_at)
-    history.begin()
-    assert not history.is_done(sent_at)
-    killed = history.begin()
+    for _ in range(3):
+        assert not history.is_done(sent_at)
+        killed = history.begin()
+        history.mark_killed()
     assert history.is_done(sent_at)
     killed.delete()
     assert not history.is_done(sent_at)

@@ -49,19 +49,19 @@ def daily(days: int) -> dict[str, datetime]:
 )
 def test_the_newest_of_each_period_stays(keep: Keep, staying: list[str]) -> None:
     archives = daily(100)
-    gone = removable(archives, good=archives, bad=(), keep=keep)
+    gone = removable(archives, verified=archives, failed=(), keep=keep)
     assert sorted(archives.keys() - set(gone)) == staying
 
 
 def test_a_pause_of_the_schedule_loses_nothing() -> None:
     archives = daily(7) | {"new": START + timedelta(days=500)}
-    assert removable(archives, good=archives, bad=(), keep=(("d", 8),)) == []
+    assert removable(archives, verified=archives, failed=(), keep=(("d", 8),)) == []
 
 
 @given(places(), KEEP)
 def test_the_newest_good_one_always_stays(place, keep: Keep) -> None:
     archives, good, bad = place
-    gone = removable(archives, good=good, bad=bad, keep=keep)
+    gone = removable(archives, verified=good, failed=bad, keep=keep)
     assert len(gone) == len(set(gone))
     assert set(gone) <= archives.keys()
     if not good:
@@ -77,17 +77,17 @@ def test_the_newest_good_one_always_stays(place, keep: Keep) -> None:
 def test_others_never_make_a_good_one_go(place, keep: Keep) -> None:
     archives, good, bad = place
     alone = {name: archives[name] for name in good}
-    gone = removable(archives, good=good, bad=bad, keep=keep)
-    assert good & set(gone) <= set(removable(alone, good=good, bad=(), keep=keep))
+    gone = removable(archives, verified=good, failed=bad, keep=keep)
+    assert good & set(gone) <= set(removable(alone, verified=good, failed=(), keep=keep))
 
 
 @given(ARCHIVES, KEEP)
 def test_each_period_that_counts_has_one(archives: dict[str, datetime], keep: Keep) -> None:
-    gone = removable(archives, good=archives, bad=(), keep=keep)
+    gone = removable(archives, verified=archives, failed=(), keep=keep)
     staying = {name: at for name, at in archives.items() if name not in gone}
     days = dict(keep).get("d", 0)
     newest = sorted({at.date() for at in archives.values()}, reverse=True)[:days]
     assert {at.date() for at in staying.values()} >= set(newest)
     assert len(staying) <= sum(count for _, count in keep) + 1
     # What stays is stable: nothing goes when the same is done again.
-    assert removable(staying, good=staying, bad=(), keep=keep) == []
+    assert removable(staying, verified=staying, failed=(), keep=keep) == []

@@ -13,6 +13,7 @@ from typing import Any
 import psycopg
 import pytest
 from django.conf import settings as django_settings
+from django.core.management.base import CommandError
 from django.db import connection
 from pyrage import x25519
 
@@ -23,6 +24,7 @@ from backend.operations.backup import creation, names, postgres, runs, sources, 
 from backend.operations.backup.archive import MANIFEST, check
 from backend.operations.backup.places.folder import Folder
 from backend.operations.backup.places.place import Place, place_of
+from backend.operations.backup.places.storage import Entry
 from backend.operations.backup.problems import BackupError
 from objects import service
 from tests.backend.commands.conftest import run
@@ -65,7 +67,9 @@ def put(folder: Path, *names: str) -> None:
 
 def databases() -> list[str]:
     with connection.cursor() as cursor:
-        cursor.execute("SELECT datname FROM pg_database WHERE datname ~ %s", [f"^{trial.NAME}"])
+        cursor.execute(
+            "SELECT datname FROM pg_database WHERE datname ~ %s", [f"^{trial.DATABASE_PREFIX}"]
+        )
         return [name for (name,) in cursor.fetchall()]
 
 
@@ -74,7 +78,7 @@ def leftovers() -> list[Path]:
 
 
 def test_a_backup_is_stored_encrypted_verified_and_recorded(folder: Path) -> None:
-    made = runs.back_up(place())
+    made = runs.back_up(place)
     assert made is not None
     assert (made.state, made.verification, made.note) == ("ok", "restored", "")
     [name] = archives(folder)
@@ -123,21 +127,26 @@ def test_an_upload_of_another_application_is_left_alone(folder: Path) -> None:
     own = folder / "archives" / ".test-app-20260101T030000Z.tar.age.0123.part"
     other.write_bytes(b"x")
     own.write_bytes(b"x")
-    assert runs.back_up(place()) is not None
+    assert runs.back_up(place) is not None
     assert (other.exists(), own.exists()) == (True, False)
 
 
-def test_files_that_storage_has_lost_are_a_note(folder: Path) -> None:
+def store_file(size: int) -> None:
+    """Store the row of a file that storage doesn't have."""
     from objects.files.models import StoredFile
 
     StoredFile.objects.create(
         name="lost.txt",
-        size=4,
+        size=size,
         sha256="0" * 64,
         content_type="text/plain",
         created_at=datetime.now(UTC),
     )
-    made = runs.back_up(place())
+
+
+def test_files_that_storage_has_lost_are_a_note(folder: Path) -> None:
+    store_file(size=4)
+    made = runs.back_up(place)
     assert made is not None
     assert (made.state, made.note) == ("ok", "Missing in storage: 1 file.")
 
@@ -156,9 +165,13 @@ def test_the_list_has_what_the_place_has_and_how_runs_ended(folder: Path) -> Non
     name = run("backup", "--now").out.strip()
     put(folder, "test-app-20250101T030000Z.tar.age")
     BackupRun.objects.create(started_at=datetime.now(UTC), state="failed", note="it is full.")
+    # An earlier run of the same second, which its archive's name is of.
+    again = BackupRun.objects.get(state="ok")
+    again.pk, again.state = again.pk - 1, BackupRun.State.FAILED
+    again.save(force_insert=True)
     shown = run("backup", "--list")
     first, second = shown.out.splitlines()
-    assert first.split("  ")[::2] == ["test-app-20250101T030000Z.tar", "not made by this instance"]
+    assert first.split("  ")[::2] == ["test-app-20250101T030000Z.tar", "no record of its run"]
     assert second.split("  ")[::2] == [name, "restored, rows counted"]
     assert "failed: it is full." in shown.err
 
@@ -174,7 +187,7 @@ def test_old_backups_go_and_what_is_not_the_instance_s_stays(folder: Path, setti
     ]
     put(folder, *own, *foreign)
     (folder / "keep.age").write_bytes(b"x")
-    made = runs.back_up(place())
+    made = runs.back_up(place)
     assert made is not None
     new = f"{made.name.removeprefix('archives/')}.age"
     # Nothing is known of the old ones, so they stay as if they were good.
@@ -208,29 +221,110 @@ def test_a_place_that_returns_other_bytes_makes_the_run_fail(
     old = [f"test-app-202601{day:02}T030000Z.tar{suffix}" for day in (1, 2)]
     put(folder, *old)
     with pytest.raises(BackupError, match=r"it is damaged|returned other bytes"):
-        runs.back_up(Place(Lying(folder, lie), key))
+        runs.back_up(lambda: Place(Lying(folder, lie), key))
     made = BackupRun.objects.get()
     assert (made.state, bool(made.note)) == ("failed", True)
     assert archives(folder)[:2] == old
     # The next one that is good lets it go.
-    good = runs.back_up(Place(Folder(folder), key))
+    good = runs.back_up(lambda: Place(Folder(folder), key))
     assert good is not None
     assert archives(folder) == [f"{good.name.removeprefix('archives/')}{suffix}"]
 
 
 def test_a_place_that_is_away_makes_the_run_fail_with_the_reason(folder: Path) -> None:
+    """Before an archive is made."""
     folder.rmdir()
     with pytest.raises(BackupError, match="there is no such folder"):
-        runs.back_up(place())
-    assert "there is no such folder" in BackupRun.objects.get().note
+        runs.back_up(place)
+    failed = BackupRun.objects.get()
+    assert "there is no such folder" in failed.note
+    assert failed.name == ""
     assert leftovers() == []
+
+
+def test_a_place_that_cannot_be_opened_makes_the_run_fail_with_the_reason(
+    folder: Path, settings: Any
+) -> None:
+    settings.SERVICE = {
+        **settings.SERVICE,
+        "BACKUP_TO": "s3://bucket/app",
+        "BACKUP_S3_ENDPOINT": "http://[bad",
+    }
+    with pytest.raises(CommandError) as refused:
+        run("backup", "--now")
+    failed = BackupRun.objects.get()
+    assert failed.state == "failed"
+    assert failed.note == str(refused.value)
+
+
+def test_a_run_of_the_schedule_logs_why_it_fails(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder.rmdir()
+    with pytest.raises(SystemExit):
+        run("backup", "--scheduled", str(datetime.now(UTC).timestamp()))
+    [line] = [line for line in capfd.readouterr().err.splitlines() if "a backup failed" in line]
+    assert "there is no such folder" in line
+
+
+class Disconnecting(Folder):
+    """A folder at one of whose steps Django's connection is dropped, as an idle one may be."""
+
+    def __init__(self, path: Path, step: str) -> None:
+        super().__init__(path)
+        self._step = step
+
+    def _reach(self, step: str) -> None:
+        if step == self._step:
+            self._step = ""
+            with postgres.connect() as own:
+                own.execute(
+                    "SELECT pg_terminate_backend(%s, 5000)",
+                    [connection.connection.info.backend_pid],
+                )
+
+    def entries(self, prefix: str = "") -> Iterator[Entry]:
+        self._reach("listed")
+        return super().entries(prefix)
+
+    def pieces(self, name: str) -> Iterator[bytes]:
+        self._reach("read")
+        return super().pieces(name)
+
+
+@pytest.mark.parametrize("step", ["listed", "read"])
+def test_a_backup_survives_that_an_idle_connection_is_dropped(folder: Path, step: str) -> None:
+    made = runs.back_up(lambda: Place(Disconnecting(folder, step), KEY))
+    assert made is not None
+    made.refresh_from_db()
+    assert (made.state, made.verification) == ("ok", "restored")
+
+
+@pytest.mark.parametrize("verify", ["restore", "checksums"])
+def test_the_database_of_a_killed_trial_is_dropped_by_the_next_run(
+    folder: Path, settings: Any, verify: str
+) -> None:
+    settings.SERVICE = {**settings.SERVICE, "BACKUP_VERIFY": verify}
+    with postgres.connect() as own:
+        name, _ = trial._name_and_size(own)
+        own.execute(f'CREATE DATABASE "{name}"')
+    made = runs.back_up(place)
+    assert made is not None
+    assert made.note == ""
+    assert databases() == []
+
+
+def test_a_disk_without_room_makes_the_run_fail_with_what_is_needed(folder: Path) -> None:
+    store_file(size=10**15)
+    with pytest.raises(BackupError, match=r"may need 909\.5 TB, and 512\.0 MB have to stay free"):
+        runs.back_up(place)
 
 
 def test_a_held_instance_makes_no_backups(folder: Path) -> None:
     begin_hold()
     with pytest.raises(BackupError, match="was restored and is held"):
-        runs.back_up(place())
-    assert runs.back_up(place(), datetime.now(UTC)) is None
+        runs.back_up(place)
+    assert runs.back_up(place, datetime.now(UTC)) is None
     assert not BackupRun.objects.exists()
     assert archives(folder) == []
 
@@ -242,29 +336,27 @@ def test_one_process_at_a_time_makes_a_backup(folder: Path) -> None:
             advisory_locks.BACKUPS,
         )
         with pytest.raises(BackupError, match="Another process makes a backup"):
-            runs.back_up(place())
-        assert runs.back_up(place(), datetime.now(UTC)) is None
+            runs.back_up(place)
+        assert runs.back_up(place, datetime.now(UTC)) is None
     assert not BackupRun.objects.exists()
 
 
 def test_a_message_that_is_delivered_again_makes_no_second_backup(folder: Path) -> None:
     sent_at = datetime.now(UTC)
-    assert runs.back_up(place(), sent_at) is not None
-    assert runs.back_up(place(), sent_at) is None
-    assert runs.back_up(place(), sent_at + timedelta(seconds=30)) is None
+    assert runs.back_up(place, sent_at) is not None
+    assert runs.back_up(place, sent_at) is None
+    assert runs.back_up(place, sent_at + timedelta(seconds=30)) is None
     assert len(archives(folder)) == 1
 
 
 def test_a_server_that_gives_no_other_database_is_a_note(folder: Path) -> None:
     """The archive is compared all the same."""
     with psycopg.connect(**postgres._parameters(), autocommit=True) as server:
-        row = server.execute(trial._DATABASE).fetchone()
-        assert row
         # A template can't be dropped, so the name is taken.
-        name = f"{trial.NAME}{row[0]}"
+        name, _ = trial._name_and_size(server)
         server.execute(f'CREATE DATABASE "{name}" IS_TEMPLATE true')
         try:
-            made = runs.back_up(place())
+            made = runs.back_up(place)
         finally:
             server.execute(f'ALTER DATABASE "{name}" IS_TEMPLATE false')
             server.execute(f'DROP DATABASE "{name}"')
@@ -288,14 +380,14 @@ def test_a_trial_notices_rows_that_are_missing(folder: Path, tmp_path: Path) -> 
                 item.size = len(content)
             target.addfile(item, io.BytesIO(content))
     with postgres.connect() as own:
-        trial.restore_aside(own, made.path)
+        trial.restore_into_trial_database(own, made.path)
         with pytest.raises(BackupError, match=r'"objects_class" has \d+ rows instead of'):
-            trial.restore_aside(own, less)
+            trial.restore_into_trial_database(own, less)
     assert databases() == []
 
 
 def test_without_a_trial_backups_are_compared_only(folder: Path, settings: Any) -> None:
     settings.SERVICE = {**settings.SERVICE, "BACKUP_VERIFY": "checksums"}
-    made = runs.back_up(place())
+    made = runs.back_up(place)
     assert made is not None
     assert (made.verification, made.note) == ("checksums", "")

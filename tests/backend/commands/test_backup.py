@@ -561,11 +561,11 @@ def test_a_file_that_is_gone_from_storage_is_reported_and_doesn_t_stop_the_backu
     try:
         done = first.instance.manage("backup", tmp_path / "less.tar")
         assert done.returncode == 0
-        assert "1 files are known and not in storage" in done.stderr
+        assert "Missing in storage: 1 file. The log names them." in done.stderr
         assert "is whole" in verify(tmp_path / "less.tar")
         path.write_bytes(b"something else")
         done = first.instance.manage("backup", tmp_path / "other.tar")
-        assert "1 files have other bytes than when they were uploaded" in done.stderr
+        assert "Changed in storage: 1 file. The log names them." in done.stderr
     finally:
         path.write_bytes(content)
 
@@ -671,7 +671,7 @@ def test_files_may_move_between_a_folder_and_a_bucket(first, empty, tmp_path):
         again = empty.do("backup", tmp_path / "again.tar").strip()
         bucket.objects.all().delete()
         done = empty.manage("backup", tmp_path / "less.tar")
-        assert "2 files are known and not in storage" in done.stderr
+        assert "Missing in storage: 2 files." in done.stderr
     finally:
         server.stop()
     with new_database("third") as url:
