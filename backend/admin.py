@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
@@ -55,4 +57,4 @@ class BackupRunAdmin(ReadOnlyModelAdmin):
 
     @admin.display(description="took")
     def took(self, run: BackupRun) -> str:
-        return "-" if run.seconds is None else f"{run.seconds:.0f} s"
+        return "-" if run.seconds is None else str(timedelta(seconds=round(run.seconds)))

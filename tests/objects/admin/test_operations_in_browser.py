@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 import redis
 from playwright.sync_api import Browser, Page, expect
 
+from backend.backups.models import BackupRun
 from backend.kernel.principal import MASTER
 from backend.logs import setup, store
 from backend.site.staff import VIEWERS
@@ -255,6 +257,21 @@ def test_who_is_over_a_limit_may_be_reset(page, settings):
         expect(page.get_by_text("The limit was reset.")).to_be_visible()
         assert log_in("ann", "wrong").status == 404
         server.delete(*server.keys("limits:*") or ["limits:"])
+
+
+def test_long_texts_in_lists_of_models_are_shown_whole(page):
+    for letter in ("a", "b"):
+        note = f"{letter} place: access is refused. " * 12
+        BackupRun.objects.create(started_at=datetime.now(UTC), state="failed", note=note)
+    for width in (1400, 390):
+        page.set_viewport_size({"width": width, "height": 844})
+        page.goto("/admin/backend/backuprun/")
+        look(page, f"backups_{width}")
+        cells = page.locator("#result_list tbody :is(th, td)")
+        assert cells.count() == 14
+        cut_off = "cells => cells.filter(cell => cell.scrollHeight > cell.clientHeight + 1).length"
+        assert cells.evaluate_all(cut_off) == 0
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
