@@ -20,7 +20,7 @@ FROM pg_replication_slots WHERE starts_with(slot_name, %s)
 
 def of_wal_archive() -> Iterator[Metric]:
     """Yield how old each part of the archive is, and what waits; without values where WAL isn't to
-    be archived. Raises ``DatabaseError``."""
+    be archived. Where the state can't be read, WAL counts as failing. Raises ``DatabaseError``."""
     age = GaugeMetricFamily(
         "svc_wal_archive_age_seconds",
         "For how long a part hasn't been complete in the place of backups; infinite if never.",
@@ -38,8 +38,13 @@ def of_wal_archive() -> Iterator[Metric]:
         "svc_wal_archive_gap_timestamp_seconds",
         "When archiving last began again because WAL was given up.",
     )
-    state = wal_archive.read(settings.DATA_FOLDER)
-    if settings.EMBEDDED_POSTGRES and state.is_on and not state.is_held:
+    state = wal_archive.State()
+    if settings.EMBEDDED_POSTGRES:
+        try:
+            state = wal_archive.read(settings.DATA_FOLDER)
+        except wal_archive.StateError:
+            failing.add_metric([wal_archive.LOG], True)
+    if state.is_on and not state.is_held:
         now = time()
         parts = {wal_archive.LOG: state.log, wal_archive.BASES: state.bases}
         # Where files are in a bucket, they aren't archived.

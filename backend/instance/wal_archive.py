@@ -62,28 +62,37 @@ def path_of(folder: DataFolder) -> Path:
     return folder.path / "wal-archive.json"
 
 
+class StateError(Exception):
+    """The state can't be read. The text names the file and the reason, without a full stop."""
+
+
 def read(folder: DataFolder) -> State:
-    """Return the state of a data folder; an empty one if there is none that can be read."""
+    """Return the state of a data folder, an empty one if it has none. Raises ``StateError``."""
+    path = path_of(folder)
     try:
-        return msgspec.json.decode(path_of(folder).read_bytes(), type=State)
-    except (OSError, msgspec.MsgspecError):
+        return msgspec.json.decode(path.read_bytes(), type=State)
+    except FileNotFoundError:
         return State()
+    except (OSError, msgspec.MsgspecError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or error
+        raise StateError(f"{path} can't be read: {reason}") from error
 
 
 class StateFile:
     """The state in the process that archives, for its threads. Changes are on the disk when a
-    method returns; a disk that is full keeps them in memory."""
+    method returns; a disk that is full keeps them in memory. A file that can't be read counts as
+    none, and as a gap: archiving begins again, and writes it."""
 
     def __init__(self, folder: DataFolder) -> None:
         self._folder = folder
         self._path = path_of(folder)
         self._lock = threading.Lock()
-        self.now = read(folder)
+        self.now = self._read()
 
     def reload(self) -> None:
         """Take over what the process before this one has written."""
         with self._lock:
-            self.now = read(self._folder)
+            self.now = self._read()
 
     def change(self, **values: Any) -> None:
         """Replace fields of the state."""
@@ -95,12 +104,24 @@ class StateFile:
         """Record that a part is complete in the place, as of ``done`` or now."""
         self.change(**{part: Part(done=time() if done is None else done)})
 
+    def recovered(self, part: str) -> None:
+        """Clear the trouble of a part whose last attempt succeeded and stored nothing."""
+        before: Part = getattr(self.now, part)
+        if before.trouble:
+            self.change(**{part: Part(before.done)})
+
     def failed(self, part: str, trouble: str) -> bool:
         """Record why a part can't be archived. Return whether this is new."""
         before: Part = getattr(self.now, part)
         since = before.since if before.trouble else time()
         self.change(**{part: Part(before.done, trouble, since)})
         return before.trouble != trouble
+
+    def _read(self) -> State:
+        try:
+            return read(self._folder)
+        except StateError as error:
+            return State(gap=time(), gap_reason=str(error))
 
     def _write(self) -> None:
         fresh = self._path.with_suffix(".new")

@@ -24,9 +24,17 @@ _ADVICE = "Look at BACKUP_TO and its place; what waits is archived when it works
 def wal_archive() -> Iterator[Finding]:
     """Whether the embedded server's WAL and files are archived."""
     now = time()
-    current = state.read(settings.DATA_FOLDER)
     if not settings.EMBEDDED_POSTGRES:
         yield ok("another tool archives this server")
+        return
+    try:
+        current = state.read(settings.DATA_FOLDER)
+    except state.StateError as error:
+        yield fail(
+            f"{error}.",
+            "Let the service's account read it, or remove it: then archiving begins again with a"
+            " copy of the database.",
+        )
         return
     if not current.is_on:
         yield ok("off; BACKUP_TO and BACKUP_SCHEDULE switch it on (docs/wal-archive.md)")
@@ -37,18 +45,17 @@ def wal_archive() -> Iterator[Finding]:
     findings = [*_findings(current, now)]
     yield from findings
     if not findings:
-        waiting = _waiting()
         yield ok(
             f"everything until {state.age(current.log, now):.0f} seconds ago, the copy of the"
             f" database is {state.age(current.bases, now) / 86400:.1f} days old,"
-            f" {waiting // _MEGABYTE} MB wait"
+            f" {_waiting()}"
         )
 
 
 def _findings(current: State, now: float) -> Iterator[Finding]:
     if state.age(current.log, now) > state.LATE:
         yield fail(
-            f"{_last('WAL', current.log, now)}, {_waiting() // _MEGABYTE} MB wait:"
+            f"{_last('WAL', current.log, now)}, {_waiting()}:"
             f" {current.log.trouble or 'the process archive does nothing'}",
             f"{_ADVICE} More than max_slot_wal_keep_size isn't retained: then archiving begins"
             " again with a copy of the database.",
@@ -85,10 +92,11 @@ def _last(what: str, part: Part, now: float) -> str:
     return f"{what}: last archived {(now - part.done) / 60:.0f} minutes ago"
 
 
-def _waiting() -> int:
-    """Return the bytes that the server keeps for the archive."""
+def _waiting() -> str:
+    """Say how much WAL the server retains for the archive."""
     try:
         with connect(settings.DATA_FOLDER) as server:
-            return sum(slot.waiting for slot in server.slots())
+            size = sum(slot.waiting for slot in server.slots())
     except psycopg.Error:
-        return 0
+        return "an unknown amount waits"
+    return f"{size // _MEGABYTE} MB wait"

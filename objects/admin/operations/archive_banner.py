@@ -15,8 +15,13 @@ from backend.site.model_admin import BannerLevel, banner
 @banner
 def archive_banner(request: HttpRequest) -> tuple[BannerLevel, str] | None:
     """Return the banner for all pages that says since when WAL isn't archived, and why."""
-    state = wal_archive.read(settings.DATA_FOLDER)
-    if not (settings.EMBEDDED_POSTGRES and state.is_on) or state.is_held or not state.log.trouble:
+    if not settings.EMBEDDED_POSTGRES:
+        return None
+    try:
+        state = wal_archive.read(settings.DATA_FOLDER)
+    except wal_archive.StateError as error:
+        return "error", f"Whether WAL is archived is unknown: {error}."
+    if not state.is_on or state.is_held or not state.log.trouble:
         return None
     if wal_archive.age(state.log, time()) < wal_archive.LATE:
         return None

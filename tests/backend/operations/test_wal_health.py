@@ -45,10 +45,14 @@ def state_file(settings: Any, tmp_path: Path) -> StateFile:
 @pytest.mark.parametrize(
     ("changes", "level", "text"),
     [
-        (dict, "ok", "the copy of the database is 1.0 days old, 0 MB wait"),
+        (dict, "ok", "the copy of the database is 1.0 days old, an unknown amount waits"),
         (lambda: {"is_on": False}, "ok", "off; BACKUP_TO"),
         (lambda: {"is_held": True, "log": away()}, "ok", "while the instance is held"),
-        (lambda: {"log": away()}, "fail", "10 minutes ago, 0 MB wait: The place is away."),
+        (
+            lambda: {"log": away()},
+            "fail",
+            "10 minutes ago, an unknown amount waits: The place is away.",
+        ),
         (lambda: {"log": Part()}, "fail", "WAL was never archived"),
         (lambda: {"log": part(30, "Slow.", 9)}, "warn", "WAL waits to be archived: Slow."),
         (lambda: {"bases": part(9 * DAY)}, "fail", "12960 minutes ago: none was made since"),
@@ -57,7 +61,7 @@ def state_file(settings: Any, tmp_path: Path) -> StateFile:
         (lambda: {"bases": part(None, "No.", DAY)}, "fail", "was never archived: No."),
         (lambda: {"files": away()}, "fail", "10 minutes ago: The place is away."),
         (lambda: {"gap": time() - 3600, "gap_reason": "Full"}, "warn", "1.0 hours ago: Full."),
-        (lambda: {"gap": time() - 2 * DAY}, "ok", "0 MB wait"),
+        (lambda: {"gap": time() - 2 * DAY}, "ok", "everything until"),
     ],
 )
 def test_doctor_names_what_is_not_archived(state_file, changes, level, text):
@@ -106,9 +110,39 @@ def page(staff: Any) -> str:
     return text.replace("&#x27;", "'")
 
 
-def test_a_state_that_cannot_be_read_or_written_is_no_failure(state_file, tmp_path):
-    wal_archive.path_of(DataFolder(tmp_path)).write_text("{")
+def corrupt(path: Path) -> None:
+    path.write_text("{")
+
+
+def replace(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize(
+    ("event", "reason"), [(corrupt, "can't be read: Input"), (replace, "can't be read: Is a")]
+)
+def test_a_state_that_cannot_be_read_is_a_failure(state_file, settings, tmp_path, event, reason):
+    path = wal_archive.path_of(DataFolder(tmp_path))
+    event(path)
+    (finding,) = check.wal_archive()
+    assert (finding.level, f"{path} {reason}" in finding.text) == ("fail", True), finding
+    assert 'svc_wal_archive_failing{part="log"} 1.0' in metrics(settings)
+    assert f"{path} {reason}" in page(logged_in(VIEWERS))
+    # The process that archives begins again.
+    state_file.reload()
+    assert (state_file.now.instance, state_file.now.lineage) == ("", "")
+    assert reason in state_file.now.gap_reason
+
+
+def test_an_instance_without_a_state_archives_nothing(state_file, tmp_path):
+    wal_archive.path_of(DataFolder(tmp_path)).unlink()
     assert wal_archive.read(DataFolder(tmp_path)) == wal_archive.State()
+    (finding,) = check.wal_archive()
+    assert finding.level == "ok"
+
+
+def test_a_state_that_cannot_be_written_is_no_failure(tmp_path):
     state_file = StateFile(DataFolder(tmp_path / "missing"))
     state_file.change(instance="one")
     assert state_file.now.instance == "one"
