@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +22,7 @@ from backend.settings.conf import service_settings
 
 _LATEST: Final = "latest"
 _BUCKET: Final = "s3://"
-_FOLDER: Final = "restore-work"
+_WORK: Final = "restore-work"
 
 
 def place() -> Place:
@@ -53,12 +55,45 @@ def archive_file(text: str) -> Iterator[Path]:
     else:
         source = place()
         name = names.FOLDER + text.removeprefix(names.FOLDER).removesuffix(ENCRYPTED)
-    folder_of_copy = Path(settings.DATA_FOLDER.path, _FOLDER)
-    shutil.rmtree(folder_of_copy, ignore_errors=True)  # of a process that was killed
-    try:
+    with _work_folder() as folder_of_copy:
         yield _copied(source, name, folder_of_copy)
+
+
+@contextmanager
+def _work_folder() -> Iterator[Path]:
+    """Have an empty folder in ``DATA_DIR``, which is removed with what is in it: at the end, or by
+    the next process if this one is killed. A process locks its folder, so no other removes it."""
+    root = Path(settings.DATA_FOLDER.path)
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # A folder that was made and isn't locked yet would be removed by another process.
+    with _descriptor(root) as of_root:
+        fcntl.flock(of_root, fcntl.LOCK_EX)
+        for former in root.glob(f"{_WORK}*"):
+            _remove_unused(former)
+        folder = Path(tempfile.mkdtemp(prefix=f"{_WORK}-", dir=root))
+        number = os.open(folder, os.O_RDONLY)
+        fcntl.flock(number, fcntl.LOCK_EX)
+    try:
+        yield folder
     finally:
-        shutil.rmtree(folder_of_copy, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(number)
+
+
+def _remove_unused(folder: Path) -> None:
+    # Another process may have removed it, or works in it.
+    with suppress(FileNotFoundError, BlockingIOError), _descriptor(folder) as number:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _descriptor(folder: Path) -> Iterator[int]:
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        yield number
+    finally:
+        os.close(number)
 
 
 def _place_at(folder: str) -> Place:
@@ -76,10 +111,9 @@ def _copied(source: Place, name: str, folder: Path) -> Path:
     size = next((entry.size for entry in source.entries(name) if entry.name == name), None)
     if size is None:
         raise PlaceError(
-            f"{source.title} has no {name}, or it isn't encrypted with BACKUP_KEY;"
-            " `script/manage backup --list` shows what it has."
+            f"{source.title} has no {name}. With BACKUP_KEY only files that end with {ENCRYPTED}"
+            " are listed, without it only others; `script/manage backup --list` shows what it has."
         )
-    folder.mkdir(mode=0o700, parents=True)
     free = shutil.disk_usage(folder).free
     if free < size:
         raise BackupError(
