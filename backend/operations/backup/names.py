@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from datetime import UTC, datetime
 from typing import Final
 
-from backend.operations.backup.places.place import Place
+from backend.operations.backup.places.place import ENCRYPTED, Place
 from backend.operations.backup.problems import BackupError
 from backend.settings.conf import service_settings
 
@@ -15,6 +16,8 @@ FOLDER: Final = "archives/"
 _TIME: Final = "%Y%m%dT%H%M%SZ"
 _NAME: Final = re.compile(r"archives/(?P<app>.+)-(?P<time>[0-9]{8}T[0-9]{6}Z)\.tar")
 _STRANGE: Final = re.compile(r"[^A-Za-z0-9_+=@-]")
+_MAX_LENGTH: Final = 100  # characters of an application's id
+_DIGITS: Final = 10
 
 
 def name_of(at: datetime) -> str:
@@ -22,10 +25,9 @@ def name_of(at: datetime) -> str:
     return f"{FOLDER}{_app()}-{at.astimezone(UTC).strftime(_TIME)}.tar"
 
 
-def own_prefix() -> str:
-    """Return how the names of this application's archives begin. Those of an application whose id
-    begins with this one's have no time, which begins with the century, at this place."""
-    return f"{FOLDER}{_app()}-20"
+def is_own(name: str) -> bool:
+    """Return whether a name is that of an archive of this application."""
+    return own_time(name) is not None
 
 
 def own_time(name: str) -> datetime | None:
@@ -46,7 +48,10 @@ def latest(place: Place) -> str:
             app, at = parts
             newest[app] = max(newest.get(app, (at, "")), (at, entry.name))
     if not newest:
-        raise BackupError(f"{place.title} has no backups, or none that are read with BACKUP_KEY.")
+        raise BackupError(
+            f"{place.title} has no backups. With BACKUP_KEY only files that end with"
+            f" {ENCRYPTED} are listed, without it only others."
+        )
     own = newest.get(_app()) or (next(iter(newest.values())) if len(newest) == 1 else None)
     if own is None:
         examples = ", ".join(name for _, name in sorted(newest.values())[-3:])
@@ -68,5 +73,11 @@ def _parts(name: str) -> tuple[str, datetime] | None:
 
 
 def _app() -> str:
-    """The application's id as names may have it."""
-    return f"{_STRANGE.sub('-', service_settings.APP_ID).lstrip('-+=@') or 'app'}"[:100]
+    """Return the application's id as names may have it. Where that isn't the id itself, it has a
+    dot and a digest at its end, so that each id has a name of its own."""
+    app_id = service_settings.APP_ID
+    text = _STRANGE.sub("-", app_id).lstrip("-+=@")[:_MAX_LENGTH]
+    if text == app_id:
+        return text
+    digest = hashlib.sha256(app_id.encode(errors="surrogatepass")).hexdigest()[:_DIGITS]
+    return f"{text or 'app'}.{digest}"

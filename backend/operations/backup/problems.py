@@ -10,3 +10,7 @@ class BackupError(Exception):
 class PlaceError(BackupError):
     """The place of backups (``BACKUP_TO``) can't be used, or what it returned isn't what was
     written. The text names the place and never its credentials."""
+
+
+class UnreadableObject(PlaceError):
+    """The object is missing, damaged, or encrypted with another key. The place itself works."""

@@ -137,7 +137,7 @@ def _remove_leftovers(own: psycopg.Connection, place: Place) -> None:
     except psycopg.Error as error:
         log.warning("the database of a killed trial can't be dropped", error=str(error))
     try:
-        place.remove_unfinished(names.own_prefix())
+        place.remove_unfinished(names.FOLDER, names.is_own)
     except BackupError as error:  # not every service that speaks S3 lists unfinished uploads
         log.warning("unfinished uploads can't be removed", error=str(error))
 

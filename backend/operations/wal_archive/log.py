@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from time import time
 from typing import Final
 
-from backend.instance.wal_archive import StateFile
+from backend.instance.wal_archive import LOG, StateFile
 from backend.logs.setup import get_logger
 from backend.operations.backup.places.place import Place
-from backend.operations.backup.problems import BackupError, PlaceError
+from backend.operations.backup.problems import BackupError, UnreadableObject
 from backend.operations.wal_archive import catalog
 from backend.operations.wal_archive.catalog import SEGMENT, Lineage, Span
 from backend.operations.wal_archive.server import Server, Slot
@@ -50,7 +50,7 @@ class LogArchive:
         moment = self._server.time()
         snapshot = self._server.snapshot()
         if snapshot and snapshot == self._snapshot:
-            self._state_file.succeeded("log", moment.timestamp())
+            self._state_file.succeeded(LOG, moment.timestamp())
             return
         capture = self._server.capture()
         prefix = catalog.lineage_prefix(self._state_file.now.instance, lineage)
@@ -59,7 +59,8 @@ class LogArchive:
             content = self._server.read(position, end)
             if content is None:
                 self._give_up(lineage, "WAL that wasn't archived is missing on the disk")
-                return self.archive()
+                self.archive()
+                return
             # A pass that is killed in between has not stored what its time would promise.
             moment = capture.time if end == capture.end else self._moment
             piece = Span(position, end, moment)
@@ -69,8 +70,7 @@ class LogArchive:
         self._state_file.change(position=position)
         self._server.advance(lineage, position)
         self._snapshot = capture.snapshot
-        self._state_file.succeeded("log", capture.time.timestamp())
-        return None
+        self._state_file.succeeded(LOG, capture.time.timestamp())
 
     # -- lineages -----------------------------------------------------------------------------
 
@@ -129,15 +129,10 @@ class LogArchive:
         content = self._server.read(last.start, last.end)
         if content is None:
             return True
-        sink = _Content()
-        name = stored.piece_name(last)
         try:
-            self._place.read(name, sink)
-        except PlaceError:
-            # It is damaged, unless the place can't be used at all.
-            self._place.entries(name)
+            return content == _stored(self._place, stored.piece_name(last))
+        except UnreadableObject:
             return False
-        return content == decompressed(bytes(sink.content))
 
     def _give_up(self, lineage: str, reason: str) -> tuple[str, int]:
         """End a lineage that can't be continued, and begin another one."""
@@ -173,31 +168,18 @@ class LogArchive:
         return lineage, slot.start
 
 
-class _Content:
-    """Collects what is read from the place."""
-
-    def __init__(self) -> None:
-        self.content = bytearray()
-
-    def write(self, piece: bytes, /) -> int:
-        self.content += piece
-        if len(self.content) > 2 * SEGMENT:
-            raise BackupError("A piece of WAL in the archive is larger than a segment.")
-        return len(piece)
-
-
 def read_piece(place: Place, name: str, span: Span) -> bytes:
     """Return the WAL of a stored piece. Raises ``BackupError`` if it is damaged."""
-    sink = _Content()
-    place.read(name, sink)
-    content = decompressed(bytes(sink.content))
+    content = _stored(place, name)
     if content is None or len(content) != span.end - span.start:
         raise BackupError(f"{name} in {place.title} is damaged.")
     return content
 
 
-def decompressed(content: bytes) -> bytes | None:
-    """Return what was compressed, at most a segment; None if it is damaged."""
+def _stored(place: Place, name: str) -> bytes | None:
+    """Return the WAL of a stored piece, at most a segment; None if what was compressed is damaged.
+    Raises ``PlaceError``."""
+    content = place.read_bytes(name, 2 * SEGMENT)
     engine = zlib.decompressobj()
     try:
         result = engine.decompress(content, SEGMENT + 1)

@@ -33,7 +33,7 @@ from backend.instance.folder import DataFolder
 from backend.instance.keys import mark_keys_seen
 from backend.operations.backup import tables
 from backend.operations.backup.places.place import Place
-from backend.operations.backup.problems import BackupError, PlaceError
+from backend.operations.backup.problems import BackupError, UnreadableObject
 from backend.operations.embedded import cluster
 from backend.operations.embedded.binaries import POSTGRES_MAJOR, engine_binaries
 from backend.operations.embedded.postgres import PostgreSQL
@@ -84,7 +84,8 @@ def restore(
     """Make this instance, whose data folder is empty and held by ``script/server``, what the
     archive has of an instance (the only one, if that is empty) at a moment, or at its end.
 
-    Raises ``BackupError``, ``StartError`` and ``OSError``: nothing was changed then.
+    Raises ``BackupError``, ``StartError`` and ``OSError``. Then the instance has no database, as
+    before; files and keys may be stored already, and the next attempt replaces them.
     """
     folder: DataFolder = settings.DATA_FOLDER
     _check_empty(folder)
@@ -278,20 +279,12 @@ def _restore_files(place: Place, instance: str, files: list[tuple[str, str, str]
 
 def _restore_file(place: Place, archived: str, name: str, kind: str, sha256: str) -> bool:
     with tempfile.TemporaryFile() as file:
-        digest = hashlib.sha256()
-
-        class Sink:
-            def write(self, piece: bytes, /) -> int:
-                digest.update(piece)
-                return file.write(piece)
-
         try:
-            place.read(archived, Sink())
-        except PlaceError:
-            # Damaged, unless the place can't be used at all.
-            place.entries(archived)
+            place.read(archived, file)
+        except UnreadableObject:
             return False
-        if digest.hexdigest() != sha256:
+        file.seek(0)
+        if hashlib.file_digest(file, "sha256").hexdigest() != sha256:
             return False
         _store(file, name, kind)
     return True

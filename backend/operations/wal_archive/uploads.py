@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from backend.instance.wal_archive import StateFile
+from backend.instance.wal_archive import FILES, StateFile
 from backend.operations.backup.places.place import Place
 from backend.operations.backup.problems import BackupError
 from backend.operations.wal_archive import catalog
@@ -70,19 +70,17 @@ class Uploads:
         self._recent = {
             name: created for name, created in self._recent.items() if created > self._position
         }
-        self._state_file.succeeded("files", begun.timestamp())
+        self._state_file.succeeded(FILES, begun.timestamp())
 
     def _store(self, instance: str, name: str) -> bool:
         """Store a file; return whether its bytes are there. Raises ``PlaceError`` and
         ``Unreadable``."""
-        try:
+        with _unreadable(name):
             pieces: Any = storage.read(name, 0, _WHOLE)
-        except Exception as error:  # storages have errors of their own
-            raise Unreadable(f"{name} can't be read: {error}") from error
         if pieces is None:
             return False
         with closing(pieces):
-            self._place.write(file_name(instance, name), pieces)
+            self._place.write(file_name(instance, name), _readable(name, pieces))
         return True
 
     def _files(self) -> Iterator[tuple[str, datetime]]:
@@ -108,6 +106,19 @@ class Uploads:
     def _digests(self) -> set[str]:
         prefix = f"{catalog.ROOT}{self._state_file.now.instance}/files/"
         return {entry.name.removeprefix(prefix) for entry in self._place.entries(prefix)}
+
+
+def _readable(name: str, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    with _unreadable(name):
+        yield from pieces
+
+
+@contextmanager
+def _unreadable(name: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # storages have errors of their own
+        raise Unreadable(f"{name} can't be read: {error}") from error
 
 
 def digest_of(name: str) -> str:

@@ -115,20 +115,47 @@ def test_any_application_id_makes_a_name_that_is_its_own(settings: Any, app_id: 
     at = datetime(2026, 1, 31, 3, tzinfo=UTC)
     name = names.name_of(at)
     assert names.own_time(name) == at
-    assert name.startswith(names.own_prefix())
+    assert names.is_own(name)
     assert place_of({"BACKUP_TO": "/"})._stored(name) == name
     settings.SERVICE = {**settings.SERVICE, "APP_ID": "another"}
     assert names.own_time(name) is None
 
 
-def test_an_upload_of_another_application_is_left_alone(folder: Path) -> None:
+def test_no_two_applications_have_the_same_names(settings: Any) -> None:
+    """Ids that differ only in what names can't have, or behind their longest part."""
+    ids = ["my app", "my-app", "my.app", "my/app", "-my-app", "日本", "本日", "app", "", "-"]
+    ids += ["a" * length for length in (99, 100, 101, 300)]
+    written = set()
+    for app_id in ids:
+        settings.SERVICE = {**settings.SERVICE, "APP_ID": app_id}
+        written.add(names.name_of(datetime(2026, 1, 31, 3, tzinfo=UTC)))
+    assert len(written) == len(ids)
+
+
+@pytest.mark.parametrize("app", ["test-app-two", "test-app-2025", "test-app-20"])
+def test_an_upload_of_another_application_is_left_alone(folder: Path, app: str) -> None:
     (folder / "archives").mkdir()
-    other = folder / "archives" / ".test-app-two-20260101T030000Z.tar.age.0123.part"
+    other = folder / "archives" / f".{app}-20260101T030000Z.tar.age.0123.part"
     own = folder / "archives" / ".test-app-20260101T030000Z.tar.age.0123.part"
     other.write_bytes(b"x")
     own.write_bytes(b"x")
     assert runs.back_up(place) is not None
     assert (other.exists(), own.exists()) == (True, False)
+
+
+def test_archives_are_read_at_the_same_time(folder: Path) -> None:
+    """Each process has its copy, and removes those of processes that were killed."""
+    place().write(names.name_of(datetime.now(UTC)), [b"bytes"])
+    killed = Path(django_settings.DATA_DIR) / "restore-work-killed"
+    killed.mkdir(parents=True)
+    (killed / "archive.tar").write_bytes(b"x")
+    with sources.archive_file("latest") as first:
+        assert not killed.exists()
+        with sources.archive_file("latest") as second:
+            assert first != second
+            assert second.read_bytes() == b"bytes"
+        assert first.read_bytes() == b"bytes"
+    assert leftovers() == []
 
 
 def store_file(size: int) -> None:
@@ -152,7 +179,7 @@ def test_files_that_storage_has_lost_are_a_note(folder: Path) -> None:
 
 
 def test_a_place_without_backups_has_no_latest(folder: Path) -> None:
-    with pytest.raises(BackupError, match="has no backups, or none that are read with BACKUP_KEY"):
+    with pytest.raises(BackupError, match=r"has no backups. With BACKUP_KEY only files that end with \.age"):
         sources.archive_file("latest").__enter__()
 
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import copy
+import errno
 from datetime import UTC, datetime, timedelta
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import pytest
+from django.core.files import File
 from django.core.files.base import ContentFile
+from django.core.files.storage import FileSystemStorage
+from pyrage import x25519
 
 from backend.instance.folder import DataFolder
 from backend.instance.wal_archive import StateFile
@@ -18,20 +24,22 @@ from backend.operations.wal_archive.uploads import Uploads, digest_of, file_name
 from objects.files import storage
 from objects.files.models import StoredFile
 from objects.files.names import new_stored_name
+from objects.files.uploads import CHUNK
 
 pytestmark = pytest.mark.django_db
 NOW = datetime.now(UTC)
+KEY = str(x25519.Identity.generate())
 
 
 class Counted(Place):
     """A place that remembers what was written."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(Folder(path))
+    def __init__(self, path: Path, key: str = "") -> None:
+        super().__init__(Folder(path), key)
         self.written: list[str] = []
 
-    def write(self, name, pieces, *, seconds=None):
-        super().write(name, pieces, seconds=seconds)
+    def write(self, name, pieces):
+        super().write(name, pieces)
         self.written.append(name)
 
 
@@ -99,6 +107,39 @@ def test_a_file_that_cannot_be_read_keeps_no_other_back(place, state_file):
         with pytest.raises(BackupError, match="can't be read"):
             uploads.store_new()
     assert place.written == [file_name("one", good)]
+
+
+class BreakingOff(File):
+    """A file of which the disk returns the first piece."""
+
+    def read(self, size: int = -1) -> Any:
+        if self.file.tell():
+            raise OSError(errno.EIO, "Input/output error")
+        return self.file.read(size)
+
+
+class Failing(FileSystemStorage):
+    key = ""
+
+    def open(self, name: str, mode: str = "rb") -> Any:
+        file = super().open(name, mode)
+        return BreakingOff(file.file, file.name) if name == self.key else file
+
+
+@pytest.mark.parametrize("key", ["", KEY], ids=["plain", "encrypted"])
+def test_a_file_that_breaks_off_keeps_no_other_back(place, state_file, settings, tmp_path, key):
+    bad, good = upload(b"x" * (CHUNK + 1), age=timedelta(1)), upload()
+    Failing.key = storage.storage_key(bad)
+    chosen = copy.deepcopy(settings.STORAGES)
+    chosen["files"]["BACKEND"] = f"{__name__}.Failing"
+    settings.STORAGES = chosen
+    place = Counted(tmp_path / "place", key)
+    uploads = Uploads(place, state_file)
+    for _ in range(2):
+        with pytest.raises(BackupError, match=f"^{bad} can't be read: .*Input/output error"):
+            uploads.store_new()
+    assert place.written == [file_name("one", good)]
+    assert [entry.name for entry in place.entries()] == place.written
 
 
 def test_a_place_that_is_away_gets_every_file_later(place, state_file, tmp_path):

@@ -1,14 +1,14 @@
 """A place that is a bucket of a service that speaks S3.
 
-Large objects are sent in parts, of which one is held in memory. They exist when they are complete;
-the parts of a writer that fails are given up, those of one that is killed by
-``remove_unfinished``.
+Large objects are sent in parts, of which two are held in memory: the one that is sent and its copy.
+After each thousand parts they are twice as large. Objects exist when they are complete; the parts
+of a writer that fails are given up, those of one that is killed by ``remove_unfinished``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from typing import Any, Final
 
 import boto3
@@ -23,19 +23,19 @@ from botocore.parsers import ResponseParserError
 
 from backend.kernel.outgoing.s3 import client_config, use_own_pools
 from backend.operations.backup.places.storage import Entry
-from backend.operations.backup.problems import PlaceError
+from backend.operations.backup.problems import PlaceError, UnreadableObject
 
 _PIECE: Final = 64 * 1024  # bytes
 _PART: Final = 8 * 1024 * 1024  # bytes
 _PARTS_OF_A_SIZE: Final = 1000  # then parts are twice as large: S3 allows 10,000 of an object
-_MOST_CODE: Final = 60  # characters of an error's code, which the server chooses
+_MAX_CODE: Final = 60  # characters of an error's code, which the server chooses
 # No client waits for these requests.
-_BOUNDS: Final = Config(
+_CLIENT_CONFIG: Final = Config(
     connect_timeout=10,
     read_timeout=60,
     retries={"mode": "standard", "total_max_attempts": 4},
 )
-_RIGHTS: Final = (
+_PERMISSIONS: Final = (
     "s3:ListBucket, s3:GetObject, s3:PutObject, s3:DeleteObject, s3:AbortMultipartUpload and"
     " s3:ListBucketMultipartUploads"
 )
@@ -56,7 +56,7 @@ class Bucket:
                 region_name=settings.get("BACKUP_S3_REGION") or None,
                 aws_access_key_id=settings.get("BACKUP_S3_ACCESS_KEY") or None,
                 aws_secret_access_key=settings.get("BACKUP_S3_SECRET_KEY") or None,
-                config=client_config(_BOUNDS, is_other_service=endpoint is not None),
+                config=client_config(_CLIENT_CONFIG, is_other_service=endpoint is not None),
             )
         use_own_pools(self._client)
 
@@ -72,25 +72,25 @@ class Bucket:
 
     @contextmanager
     def writing(self, name: str) -> Iterator[_Upload]:
-        upload = _Upload(self._client, self._bucket, self._prefix + name)
-        with self._errors():
-            try:
-                yield upload
-                upload.finish()
-            except BaseException:
-                upload.abort()
-                raise
+        upload = _Upload(self._client, self._bucket, self._prefix + name, self._errors)
+        try:
+            yield upload
+            upload.finish()
+        except BaseException:
+            upload.abort()
+            raise
 
     def pieces(self, name: str) -> Iterator[bytes]:
         with self._errors():
             try:
-                answer = self._client.get_object(Bucket=self._bucket, Key=self._prefix + name)
+                response = self._client.get_object(Bucket=self._bucket, Key=self._prefix + name)
             except ClientError as error:
                 if _code(error) == "NoSuchKey":
-                    raise PlaceError(f"{self.title} has no {name}.") from None
+                    raise UnreadableObject(f"{self.title} has no {name}.") from None
                 raise
-            # botocore raises an error if the body ends before its announced length.
-            with answer["Body"] as body:
+            # Reading raises an error if the body ends before its announced length. The raw stream,
+            # which ``with body`` returns, doesn't.
+            with closing(response["Body"]) as body:
                 while piece := body.read(_PIECE):
                     yield piece
 
@@ -98,7 +98,7 @@ class Bucket:
         with self._errors():
             self._client.delete_object(Bucket=self._bucket, Key=self._prefix + name)
 
-    def remove_unfinished(self, prefix: str) -> int:
+    def remove_unfinished(self, prefix: str, is_own: Callable[[str], bool]) -> int:
         removed = 0
         with self._errors():
             pages = self._client.get_paginator("list_multipart_uploads").paginate(
@@ -106,6 +106,8 @@ class Bucket:
             )
             for page in pages:
                 for item in page.get("Uploads", ()):
+                    if not is_own(item["Key"].removeprefix(self._prefix)):
+                        continue
                     self._client.abort_multipart_upload(
                         Bucket=self._bucket, Key=item["Key"], UploadId=item["UploadId"]
                     )
@@ -137,8 +139,15 @@ class Bucket:
 class _Upload:
     """Collects one part at a time. An object below the size of a part is one request."""
 
-    def __init__(self, client: Any, bucket: str, key: str) -> None:
+    def __init__(
+        self,
+        client: Any,
+        bucket: str,
+        key: str,
+        errors: Callable[[], AbstractContextManager[None]],
+    ) -> None:
         self._client = client
+        self._errors = errors
         self._where = {"Bucket": bucket, "Key": key}
         self._pending = bytearray()
         self._upload: dict[str, str] = {}
@@ -148,40 +157,42 @@ class _Upload:
         self._pending += piece
         size = _PART << (len(self._parts) // _PARTS_OF_A_SIZE)
         while len(self._pending) >= size:
-            self._send(bytes(memoryview(self._pending)[:size]))
+            with self._errors():
+                self._send(bytes(memoryview(self._pending)[:size]))
             del self._pending[:size]
         return len(piece)
 
     def finish(self) -> None:
-        if not self._upload:
-            self._client.put_object(**self._where, Body=bytes(self._pending))
-            return
-        if self._pending:
-            self._send(bytes(self._pending))
-        self._client.complete_multipart_upload(
-            **self._where, **self._upload, MultipartUpload={"Parts": self._parts}
-        )
+        with self._errors():
+            if not self._upload:
+                self._client.put_object(**self._where, Body=bytes(self._pending))
+                return
+            if self._pending:
+                self._send(bytes(self._pending))
+            self._client.complete_multipart_upload(
+                **self._where, **self._upload, MultipartUpload={"Parts": self._parts}
+            )
 
     def abort(self) -> None:
         """Give up the parts, or leave them to ``remove_unfinished`` if the server fails."""
         if self._upload:
-            with suppress(BotoCoreError, ClientError):
+            with suppress(PlaceError), self._errors():
                 self._client.abort_multipart_upload(**self._where, **self._upload)
 
     def _send(self, body: bytes) -> None:
         if not self._upload:
-            answer = self._client.create_multipart_upload(**self._where)
-            self._upload = {"UploadId": answer.get("UploadId", "")}
+            response = self._client.create_multipart_upload(**self._where)
+            self._upload = {"UploadId": response.get("UploadId", "")}
         number = len(self._parts) + 1
-        answer = self._client.upload_part(
+        response = self._client.upload_part(
             **self._where, **self._upload, PartNumber=number, Body=body
         )
-        self._parts.append({"PartNumber": number, "ETag": answer.get("ETag", "")})
+        self._parts.append({"PartNumber": number, "ETag": response.get("ETag", "")})
 
 
 def _code(error: ClientError) -> str:
     code = str(error.response.get("Error", {}).get("Code", ""))
-    return "".join(sign for sign in code if sign.isprintable())[:_MOST_CODE]
+    return "".join(character for character in code if character.isprintable())[:_MAX_CODE]
 
 
 def _refusal(error: ClientError) -> str:
@@ -191,5 +202,5 @@ def _refusal(error: ClientError) -> str:
     if code == "NoSuchBucket":
         return "there is no such bucket. Create it, or correct BACKUP_TO."
     if status in (401, 403):
-        return f"access is refused ({code}). Its access key needs {_RIGHTS}."
+        return f"access is refused ({code}). Its access key needs {_PERMISSIONS}."
     return f"{error.operation_name} failed ({code}, status {status})."

@@ -7,20 +7,15 @@ authenticated, and so is its end: a changed, cut or exchanged file is an error.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final, Protocol
+from typing import Final
 
 import pyrage
 from pyrage import x25519
 
+from backend.operations.backup.places.storage import Sink
 from backend.operations.backup.problems import BackupError
 
-_MOST_HEADER: Final = 1024 * 1024  # bytes before the first decrypted ones
-
-
-class Sink(Protocol):
-    """Takes bytes."""
-
-    def write(self, piece: bytes, /) -> object: ...
+_MAX_HEADER: Final = 1024 * 1024  # bytes before the first decrypted ones
 
 
 class Damaged(BackupError):
@@ -39,9 +34,10 @@ class Cipher:
         source, target = _Source(pieces), _Target(sink)
         try:
             pyrage.encrypt_io(source, target, [self._identity.to_public()])
-        finally:
+        except Exception:
             # pyrage makes errors of its own of what these have raised.
             _raise_first(source, target)
+            raise
 
     def decrypt(self, pieces: Iterable[bytes], sink: Sink) -> None:
         """Write what an age file contains to ``sink``. Raises ``Damaged``: what was written before
@@ -79,7 +75,7 @@ class _Source:
                 self._rest = memoryview(piece)
             piece, self._rest = bytes(self._rest[:size]), self._rest[size:]
             self._size += len(piece)
-            if self._target and not self._target.size and self._size > _MOST_HEADER:
+            if self._target and not self._target.size and self._size > _MAX_HEADER:
                 raise Damaged("it is no encrypted backup: its header doesn't end.")
             return piece
         except BaseException as error:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Final
 
-from backend.operations.backup.places.storage import Entry
-from backend.operations.backup.problems import PlaceError
+from backend.operations.backup.places.storage import Entry, Sink
+from backend.operations.backup.problems import PlaceError, UnreadableObject
 
 _PIECE: Final = 1024 * 1024  # bytes
 _UNFINISHED: Final = ".part"
@@ -51,30 +51,35 @@ class Folder:
         yield from listed
 
     @contextmanager
-    def writing(self, name: str) -> Iterator[IO[bytes]]:
+    def writing(self, name: str) -> Iterator[Sink]:
         path = self.path / name
         fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}{_UNFINISHED}")
         with self._errors("written"):
             self._check()
             _make_folders(self.path, path.parent)
-            try:
-                number = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-                with os.fdopen(number, "wb") as file:
-                    yield file
-                    file.flush()
-                    os.fsync(file.fileno())
+            number = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        file = os.fdopen(number, "wb")
+        try:
+            yield _Sink(file, self._errors)
+            with self._errors("written"):
+                file.flush()
+                os.fsync(number)
                 fresh.rename(path)
                 _sync(path.parent)
-            finally:
+        finally:
+            # After an exception: closing writes what is buffered, which may fail as well.
+            with suppress(OSError):
+                file.close()
+            with suppress(OSError):
                 fresh.unlink(missing_ok=True)
 
     def pieces(self, name: str) -> Iterator[bytes]:
-        with self._errors("read"):
+        with self._errors("read", name):
             self._check()
             try:
                 file = (self.path / name).open("rb")
             except FileNotFoundError:
-                raise PlaceError(f"{self.title} has no {name}.") from None
+                raise UnreadableObject(f"{self.title} has no {name}.") from None
             with file:
                 while piece := file.read(_PIECE):
                     yield piece
@@ -87,14 +92,15 @@ class Folder:
             if path.parent.is_dir():
                 _sync(path.parent)
 
-    def remove_unfinished(self, prefix: str) -> int:
+    def remove_unfinished(self, prefix: str, is_own: Callable[[str], bool]) -> int:
         removed = 0
         with self._errors("changed"):
             self._check()
             below = self.path / prefix.rpartition("/")[0]
             for file in below.rglob(f".*{_UNFINISHED}"):
-                name = file.relative_to(self.path)
-                if name.with_name(name.name.removeprefix(".")).as_posix().startswith(prefix):
+                target, _, _ = file.name.removeprefix(".").removesuffix(_UNFINISHED).rpartition(".")
+                name = file.parent.relative_to(self.path).joinpath(target).as_posix()
+                if name.startswith(prefix) and is_own(name):
                     file.unlink(missing_ok=True)
                     removed += 1
         return removed
@@ -102,18 +108,33 @@ class Folder:
     def _check(self) -> None:
         if not self.path.is_dir():
             raise PlaceError(
-                f"BACKUP_TO={self.title}: there is no such folder. Create it, or mount the file"
-                " system that it is in."
+                f"{self.title}: there is no such folder. Create it, mount the file system that it"
+                " is in, or correct BACKUP_TO."
             )
 
     @contextmanager
-    def _errors(self, what: str) -> Iterator[None]:
+    def _errors(self, what: str, name: str = "") -> Iterator[None]:
         try:
             yield
         except OSError as error:
+            subject = f"{name} in {self.title}" if name else self.title
             raise PlaceError(
-                f"{self.title} can't be {what}: {error.strerror or type(error).__name__}."
+                f"{subject} can't be {what}: {error.strerror or type(error).__name__}."
             ) from error
+
+
+class _Sink:
+    """Writes to a file, with the errors of its place."""
+
+    def __init__(
+        self, file: IO[bytes], errors: Callable[[str], AbstractContextManager[None]]
+    ) -> None:
+        self._file = file
+        self._errors = errors
+
+    def write(self, piece: bytes, /) -> int:
+        with self._errors("written"):
+            return self._file.write(piece)
 
 
 def _raise(error: OSError) -> None:

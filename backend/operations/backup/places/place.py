@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from backend.operations.backup.places.encryption import Cipher, Damaged, Sink
+from backend.operations.backup.places.encryption import Cipher, Damaged
 from backend.operations.backup.places.folder import Folder
-from backend.operations.backup.places.storage import Entry, Storage
-from backend.operations.backup.problems import PlaceError
+from backend.operations.backup.places.storage import Entry, Sink, Storage
+from backend.operations.backup.problems import PlaceError, UnreadableObject
 
 ENCRYPTED: Final = ".age"
 """How the stored names of encrypted objects end."""
@@ -31,8 +30,8 @@ class Place:
     are stored as they are. Names are paths of letters, digits and ``_.+=@-``; those of encrypted
     objects have ``.age`` at the end in the storage, and not here.
 
-    All methods raise ``PlaceError`` for a place that can't be used, at the latest some minutes
-    after it stopped answering, and ``seconds`` after the call if that is given.
+    All methods raise ``PlaceError`` for a place that can't be used. A bucket that doesn't answer is
+    an error after some minutes; a folder on a network file system waits as long as its mount.
     """
 
     def __init__(self, storage: Storage, key: str = "") -> None:
@@ -41,36 +40,32 @@ class Place:
         self._suffix = ENCRYPTED if key else ""
         self.title = storage.title
 
-    @property
-    def is_encrypted(self) -> bool:
-        return self._cipher is not None
-
     def entries(self, prefix: str = "") -> list[Entry]:
         """Return the complete objects whose names begin with ``prefix``, sorted by name. Sizes
         are the stored ones."""
         names = (
             entry._replace(name=entry.name.removesuffix(self._suffix))
             for entry in self._storage.entries(prefix)
-            if entry.name.endswith(self._suffix) and (self._suffix or not _is_sealed(entry))
+            if entry.name.endswith(self._suffix)
+            and (self._suffix or not entry.name.endswith(ENCRYPTED))
         )
         return sorted(entry for entry in names if _is_name(entry.name))
 
-    def write(self, name: str, pieces: Iterable[bytes], *, seconds: float | None = None) -> None:
+    def write(self, name: str, pieces: Iterable[bytes]) -> None:
         """Store the bytes under a name, in place of what it has had. Until all of them are
-        stored, and if the process is killed before, nothing has changed."""
-        stored = self._stored(name)
-        pieces = self._timed(pieces, seconds)
-        with self._storage.writing(stored) as sink:
+        stored, and if the process is killed before, nothing has changed. Raises what iterating
+        over ``pieces`` raises as it is."""
+        with self._storage.writing(self._stored(name)) as sink:
             if self._cipher is not None:
                 self._cipher.encrypt(pieces, sink)
                 return
             for piece in pieces:
                 sink.write(piece)
 
-    def read(self, name: str, sink: Sink, *, seconds: float | None = None) -> None:
+    def read(self, name: str, sink: Sink) -> None:
         """Write the bytes of a name to ``sink``, decrypted. They are complete when this returns;
-        what was written before an exception mustn't be used."""
-        pieces = self._timed(self._storage.pieces(self._stored(name)), seconds)
+        what was written before an exception mustn't be used. Raises ``UnreadableObject``."""
+        pieces = self._storage.pieces(self._stored(name))
         if self._cipher is None:
             for piece in pieces:
                 sink.write(piece)
@@ -78,16 +73,33 @@ class Place:
         try:
             self._cipher.decrypt(pieces, sink)
         except Damaged as error:
-            raise PlaceError(f"{name} in {self.title} can't be read: {error}") from None
+            raise UnreadableObject(f"{name} in {self.title} can't be read: {error}") from None
+
+    def read_bytes(self, name: str, limit: int) -> bytes:
+        """Return the bytes of a name, decrypted. Raises ``UnreadableObject``, also for more than
+        ``limit`` bytes."""
+        content = _Content(limit)
+        try:
+            self.read(name, content)
+        except _TooLarge:
+            raise UnreadableObject(
+                f"{name} in {self.title} can't be read: it has more than {limit} bytes."
+            ) from None
+        return bytes(content.pieces)
 
     def remove(self, name: str) -> None:
         """Remove a name; one that doesn't exist is no error."""
         self._storage.remove(self._stored(name))
 
-    def remove_unfinished(self, prefix: str) -> int:
-        """Remove what killed writers of names that begin with ``prefix`` have left; return how
-        many that were. No such name may be written meanwhile."""
-        return self._storage.remove_unfinished(prefix)
+    def remove_unfinished(
+        self, prefix: str, is_own: Callable[[str], bool] = lambda name: True
+    ) -> int:
+        """Remove what killed writers have left of the names that begin with ``prefix`` and for
+        which ``is_own`` is true; return how many that were. None of these may be written
+        meanwhile."""
+        return self._storage.remove_unfinished(
+            prefix, lambda stored: is_own(stored.removesuffix(ENCRYPTED))
+        )
 
     def _stored(self, name: str) -> str:
         if not _is_name(name):
@@ -96,13 +108,6 @@ class Place:
                 " _.+=@-, without two dots in a row."
             )
         return name + self._suffix
-
-    def _timed(self, pieces: Iterable[bytes], seconds: float | None) -> Iterator[bytes]:
-        end = None if seconds is None else time.monotonic() + seconds
-        for piece in pieces:
-            if end is not None and time.monotonic() > end:
-                raise PlaceError(f"{self.title} is too slow: more than {seconds:g} seconds.")
-            yield piece
 
 
 def place_of(settings: Mapping[str, Any]) -> Place:
@@ -124,8 +129,22 @@ def place_of(settings: Mapping[str, Any]) -> Place:
     return Place(Bucket(bucket, prefix.strip("/"), settings), key)
 
 
-def _is_sealed(entry: Entry) -> bool:
-    return entry.name.endswith(ENCRYPTED)
+class _TooLarge(Exception):
+    """There are more bytes than may be read."""
+
+
+class _Content:
+    """Collects a limited number of bytes."""
+
+    def __init__(self, limit: int) -> None:
+        self.pieces = bytearray()
+        self._limit = limit
+
+    def write(self, piece: bytes, /) -> int:
+        self.pieces += piece
+        if len(self.pieces) > self._limit:
+            raise _TooLarge
+        return len(piece)
 
 
 def _is_name(name: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import NamedTuple, Protocol
@@ -34,17 +34,19 @@ class Storage(Protocol):
 
     def writing(self, name: str) -> AbstractContextManager[Sink]:
         """Write an object in place of one of this name. It exists when the block has ended
-        without an exception; otherwise nothing has changed."""
+        without an exception; otherwise nothing has changed. An exception of the block is raised
+        as it is."""
         ...
 
     def pieces(self, name: str) -> Iterator[bytes]:
-        """Yield the bytes of an object."""
+        """Yield the bytes of an object. Raises ``UnreadableObject`` if there is none."""
         ...
 
     def remove(self, name: str) -> None:
         """Remove an object; one that doesn't exist is no error."""
         ...
 
-    def remove_unfinished(self, prefix: str) -> int:
-        """Remove what killed writers have left below ``prefix``; return how many that were."""
+    def remove_unfinished(self, prefix: str, is_own: Callable[[str], bool]) -> int:
+        """Remove what killed writers have left of objects whose names begin with ``prefix`` and
+        for which ``is_own`` is true; return how many that were."""
         ...
