@@ -16,7 +16,7 @@ import msgspec
 
 from backend import __version__
 from backend.instance.folder import DataFolder
-from backend.instance.wal_archive import StateFile
+from backend.instance.wal_archive import BASES, StateFile
 from backend.kernel.process.children import PLAIN_ENVIRONMENT
 from backend.logs.setup import get_logger
 from backend.operations.backup.places.place import Place
@@ -29,6 +29,7 @@ from backend.operations.wal_archive.server import Server
 _PIECE: Final = 256 * 1024
 _OLDEST: Final = timedelta(days=7)
 _LEAST: Final = timedelta(days=1)
+_MAX_ABOUT: Final = 1024**3  # bytes, of about 16 million absent files
 
 log = get_logger("wal_archive")
 
@@ -69,16 +70,24 @@ class BaseCopies:
         self._days = timedelta(days=days)
         self._last: Span | None = None
         self._lineage = ""  # of ``_last``
+        self._is_tidy = False  # nothing was copied since the superfluous was removed
 
     def copy_if_due(self) -> bool:
-        """Make a copy if the lineage needs one; return whether it did. Then remove what isn't
-        needed any more. Raises ``BackupError`` and ``psycopg.Error``."""
+        """Make a copy if the lineage needs one; return whether it did. Remove what isn't needed any
+        more after each copy, and in the first pass, since an earlier one may have failed halfway.
+        Raises ``BackupError`` and ``psycopg.Error``."""
         instance, lineage = self._state_file.now.instance, self._state_file.now.lineage
-        if not lineage or not self._is_due(instance, lineage):
+        if not lineage:
             return False
-        self._copy(instance, lineage)
-        self._remove_superfluous(instance, lineage)
-        return True
+        is_due = self._is_due(instance, lineage)
+        if is_due:
+            self._copy(instance, lineage)
+            self._is_tidy = False
+        if not self._is_tidy:
+            self._remove_superfluous(instance, lineage)
+            self._is_tidy = True
+        self._state_file.recovered(BASES)
+        return is_due
 
     def _is_due(self, instance: str, lineage: str) -> bool:
         """Whether there is none, the last one is a week old, or a day old and replaying the WAL
@@ -110,7 +119,7 @@ class BaseCopies:
         base = Span(start, self._server.position(), self._server.time())
         self._place.write(stored.base_name(base), [msgspec.json.encode(about)])
         self._last = base
-        self._state_file.succeeded("bases", base.time.timestamp())
+        self._state_file.succeeded(BASES, base.time.timestamp())
         log.info("copy of the database stored", lineage=lineage)
 
     def _remove_superfluous(self, instance: str, lineage: str) -> None:
@@ -133,16 +142,9 @@ class BaseCopies:
 
 def read_about(place: Place, name: str) -> About:
     """Return what is stored about a copy. Raises ``BackupError``."""
-    content = bytearray()
-
-    class Sink:
-        def write(self, piece: bytes, /) -> int:
-            content.extend(piece)
-            return len(piece)
-
-    place.read(name, Sink())
+    content = place.read_bytes(name, _MAX_ABOUT)
     try:
-        return msgspec.json.decode(bytes(content), type=About)
+        return msgspec.json.decode(content, type=About)
     except msgspec.MsgspecError as error:
         raise BackupError(f"{name} in {place.title} is damaged: {error}.") from None
 

@@ -76,7 +76,7 @@ def drop_slots() -> None:
         for slot in server.slots():
             server.drop_slot(slot.lineage)
             log.warning("WAL archiving is off", lineage=slot.lineage)
-    if state.read(settings.DATA_FOLDER).is_on:
+    if state.path_of(settings.DATA_FOLDER).exists():
         StateFile(settings.DATA_FOLDER).change(is_on=False, lineage="")
 
 
@@ -84,9 +84,8 @@ def drop_slots() -> None:
 
 
 def _log(state_file: StateFile, has_begun: threading.Event) -> None:
-    place, target = own_place()
-
     def connected(server: Server) -> Callable[[], object]:
+        place, target = own_place()
         # An application that this one replaces may archive for a few seconds more.
         while not server.try_lock(WAL_ARCHIVE):
             time.sleep(1)
@@ -108,17 +107,16 @@ def _log(state_file: StateFile, has_begun: threading.Event) -> None:
 
 def _bases(state_file: StateFile, has_begun: threading.Event) -> None:
     has_begun.wait()
-    place, _ = own_place()
-    uploads = Uploads(place, state_file)
 
     def connected(server: Server) -> Callable[[], object]:
+        place, _ = own_place()
         copies = BaseCopies(
             place,
             server,
             settings.DATA_FOLDER,
             state_file,
             keys=live_keys,
-            absent=uploads.absent if has_files() else list,
+            absent=Uploads(place, state_file).absent if has_files() else list,
             # Each moment of the days that have an archive.
             days=dict(service_settings.BACKUP_KEEP).get("d", 1),
         )
@@ -131,9 +129,16 @@ def _files(state_file: StateFile, has_begun: threading.Event) -> None:
     if not has_files():
         return
     has_begun.wait()
-    place, _ = own_place()
-    uploads = Uploads(place, state_file)
-    _repeat(state_file, state.FILES, lambda server: uploads.store_new)
+    uploads: Uploads | None = None
+
+    def connected(server: Server) -> Callable[[], object]:
+        # The same after a failure: another one would compare all files with the place again.
+        nonlocal uploads
+        if uploads is None:
+            uploads = Uploads(own_place()[0], state_file)
+        return uploads.store_new
+
+    _repeat(state_file, state.FILES, connected)
 
 
 def _repeat(
@@ -143,8 +148,9 @@ def _repeat(
     *,
     longest_pause: float = INTERVAL,
 ) -> None:
-    """Call what ``connected`` returns for a connection again and again, with a new connection after
-    a failure. Failures are recorded, and the pause after each is twice as long."""
+    """Call what ``connected`` returns for a connection every ``INTERVAL``, with a new connection
+    after a failure. Failures of either are recorded, and the pause after each is twice as long, up
+    to ``longest_pause``."""
     pause = INTERVAL
     while True:
         try:

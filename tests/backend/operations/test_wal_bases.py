@@ -17,7 +17,7 @@ from backend.instance.folder import DataFolder, temporary_folder
 from backend.instance.wal_archive import StateFile
 from backend.operations.backup.places.folder import Folder
 from backend.operations.backup.places.place import Place
-from backend.operations.backup.problems import BackupError, PlaceError
+from backend.operations.backup.problems import BackupError, PlaceError, UnreadableObject
 from backend.operations.embedded.engines import Engines
 from backend.operations.embedded.postgres import UNSAFE_BUT_FAST
 from backend.operations.wal_archive import catalog, recovery
@@ -25,6 +25,7 @@ from backend.operations.wal_archive.bases import BaseCopies, read_about
 from backend.operations.wal_archive.catalog import Lineage
 from backend.operations.wal_archive.log import LogArchive
 from backend.operations.wal_archive.server import connect
+from backend.operations.wal_archive.uploads import file_name
 
 KEY, OTHER_KEY = str(x25519.Identity.generate()), str(x25519.Identity.generate())
 _BOUND = "max_slot_wal_keep_size"
@@ -151,6 +152,59 @@ def test_what_no_moment_needs_is_removed(archive):
     assert f"wal/{archive.state_file.now.instance}/files/gone" not in archive.names
     assert f"wal/{archive.state_file.now.instance}/files/back" in archive.names
     assert "wal/other/lineage/begun" in archive.names
+
+
+class Refusing(Folder):
+    """A place that removes nothing at first."""
+
+    is_refusing = True
+
+    def remove(self, name: str) -> None:
+        if self.is_refusing:
+            raise PlaceError("The place removes nothing.")
+        super().remove(name)
+
+
+def test_a_removal_that_failed_is_tried_again(archive, tmp_path):
+    archive.log()
+    archive.copy()
+    archive.new_lineage()
+    archive.copy()
+    archive.log("here+")
+    former = archive.lineages[0].prefix
+    archive.new_lineage()
+    refusing = Refusing(tmp_path)
+    archive.place = Place(refusing)
+    with pytest.raises(PlaceError, match="removes nothing"):
+        archive.copy(days=0)
+    assert any(name.startswith(former) for name in archive.names)
+    refusing.is_refusing = False
+    assert not archive.copy(days=0)
+    assert not any(name.startswith(former) for name in archive.names)
+
+
+def test_a_failure_ends_with_the_next_attempt_that_succeeds(archive):
+    """As of a connection that was lost, also if no copy is due."""
+    archive.log()
+    archive.copy()
+    done = archive.state_file.now.bases.done
+    archive.state_file.failed(state.BASES, "the connection was lost")
+    assert not archive.copy()
+    assert archive.state_file.now.bases == state.Part(done)
+
+
+def test_files_that_the_archive_lacks_are_counted_and_a_failing_place_is_an_error(tmp_path):
+    place = Place(Folder(tmp_path), KEY)
+    files = [(name, "text/plain", "") for name in ("missing", "damaged")]
+    place.write(file_name("one", "damaged"), [b"content"])
+    path = tmp_path / f"{file_name('one', 'damaged')}.age"
+    path.write_bytes(path.read_bytes()[:-1])
+    assert recovery._restore_files(place, "one", files) == 2
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(PlaceError, match="can't be read: Is a directory") as error:
+        recovery._restore_file(place, file_name("one", "damaged"), *files[1])
+    assert not isinstance(error.value, UnreadableObject)
 
 
 def cut(archive: Archive, pattern: str) -> None:

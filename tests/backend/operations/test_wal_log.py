@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -17,6 +18,7 @@ from backend.instance.wal_archive import StateFile
 from backend.operations.backup.places.folder import Folder
 from backend.operations.backup.places.place import Place
 from backend.operations.backup.problems import BackupError, PlaceError
+from backend.operations.doctor import wal_archive as doctor
 from backend.operations.embedded.engines import Engines
 from backend.operations.embedded.postgres import UNSAFE_BUT_FAST
 from backend.operations.wal_archive import catalog, process
@@ -64,8 +66,8 @@ class Dying:
     def remove(self, name: str) -> None:
         self._storage.remove(name)
 
-    def remove_unfinished(self, prefix: str) -> int:
-        return self._storage.remove_unfinished(prefix)
+    def remove_unfinished(self, prefix: str, is_own: Callable[[str], bool]) -> int:
+        return self._storage.remove_unfinished(prefix, is_own)
 
 
 @pytest.fixture(scope="module")
@@ -207,6 +209,27 @@ def test_a_place_that_is_away_loses_nothing(instance):
     assert len(instance.lineages()) == 1
 
 
+class Unreachable(Folder):
+    """A place that lists its objects, and doesn't return them in time."""
+
+    def pieces(self, name: str) -> Iterator[bytes]:
+        raise PlaceError("The place doesn't respond.")
+        yield b""
+
+
+def test_an_end_that_cannot_be_read_at_the_moment_is_no_damage(instance):
+    instance.archive()
+    instance.write()
+    instance.archive()
+    instance.write()
+    with pytest.raises(PlaceError, match="doesn't respond"):
+        instance.archive(Unreachable(instance.path))
+    instance.archive()
+    assert len(instance.lineages()) == 1
+    assert instance.state_file.now.gap is None
+    assert instance.is_complete()
+
+
 @pytest.mark.slow
 def test_wal_that_waits_too_long_is_given_up_and_archiving_begins_again(instance):
     instance.archive()
@@ -322,6 +345,37 @@ def test_an_archive_that_is_switched_off_retains_no_wal(instance, settings):
     assert not state.read(instance.folder).is_on
     instance.archive()
     assert len(instance.lineages()) == 2
+
+
+class Recorded(BaseException):
+    """The failure was recorded; what calls the loop ends it."""
+
+
+class Recording(StateFile):
+    def failed(self, part: str, trouble: str) -> bool:
+        super().failed(part, trouble)
+        raise Recorded
+
+
+@pytest.mark.parametrize(
+    ("loop", "part"), [(process._log, "log"), (process._bases, "bases"), (process._files, "files")]
+)
+def test_a_place_that_cannot_be_made_is_recorded(instance, settings, loop, part):
+    settings.DATA_FOLDER = instance.folder
+    place = {"BACKUP_TO": "s3://bucket", "BACKUP_S3_ENDPOINT": "no address"}
+    settings.SERVICE = {**settings.SERVICE, **place}
+    state_file = Recording(instance.folder)
+    has_begun = threading.Event()
+    has_begun.set()
+    with pytest.raises(Recorded):
+        loop(state_file, has_begun)
+    assert "s3://bucket can't be reached" in getattr(state_file.now, part).trouble
+
+
+def test_doctor_says_how_much_waits(instance, settings):
+    instance.archive()
+    settings.DATA_FOLDER = instance.folder
+    assert doctor._waiting() == "0 MB wait"
 
 
 def test_slots_of_other_lineages_are_dropped(instance):
