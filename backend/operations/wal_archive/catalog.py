@@ -246,28 +246,34 @@ def superfluous(
     if not before:
         return [], usable[0][1] if usable else None
     oldest = before[-1]
-    names: list[str] = []
-    for lineage in lineages:
-        stay = [base for base in lineage.bases if base.time >= oldest.time]
-        # A copy that is being made, or was made a moment ago, isn't among the bases.
-        newest = max((base.start for base in lineage.bases), default=-1)
-        unfinished = [
-            start for start in lineage.copies if start > newest and lineage.prefix == current
-        ]
-        if not stay and lineage.prefix == current:
-            continue
-        # First what declares a copy complete, last what others may need.
-        names += [lineage.base_name(base) for base in lineage.bases if base not in stay]
-        starts = {base.start for base in stay}.union(unfinished)
-        names += [lineage.copy_name(start) for start in lineage.copies if start not in starts]
-        first = min(starts, default=lineage.end)
-        # The last piece says where the lineage that is being written continues.
-        last = lineage.pieces[-1:] if lineage.prefix == current else []
-        names += [
-            lineage.piece_name(piece)
-            for piece in lineage.pieces
-            if piece.end <= first and piece not in last
-        ]
-        if not stay:
-            names.append(f"{lineage.prefix}begun")
+    names = [
+        name
+        for lineage in lineages
+        for name in _superfluous_of(lineage, oldest, is_current=lineage.prefix == current)
+    ]
     return names, oldest
+
+
+def _superfluous_of(lineage: Lineage, oldest: Span, *, is_current: bool) -> list[str]:
+    """Return the names of one lineage that neither ``oldest`` nor a later base needs: first what
+    declares a copy complete, last what others may need."""
+    stay = [base for base in lineage.bases if base.time >= oldest.time]
+    if not stay and is_current:
+        return []
+    starts = {base.start for base in stay}
+    last: list[Span] = []
+    if is_current:
+        # A copy that is being made, or was made a moment ago, isn't among the bases.
+        newest = max(base.start for base in lineage.bases)
+        starts.update(start for start in lineage.copies if start > newest)
+        # The last piece says where the lineage continues.
+        last = lineage.pieces[-1:]
+    names = [lineage.base_name(base) for base in lineage.bases if base not in stay]
+    names += [lineage.copy_name(start) for start in lineage.copies if start not in starts]
+    first = min(starts, default=lineage.end)
+    names += [
+        lineage.piece_name(piece)
+        for piece in lineage.pieces
+        if piece.end <= first and piece not in last
+    ]
+    return names if stay else [*names, f"{lineage.prefix}begun"]

@@ -148,12 +148,11 @@ class Server:
 
     def try_lock(self, lock: AdvisoryLock) -> bool:
         """Take a lock of this connection; return whether it was free."""
-        return advisory_locks.try_lock_session(self._run, lock)
+        return advisory_locks.try_lock_session(
+            lambda statement, parameters: self._rows(statement, *parameters), lock
+        )
 
     def _rows(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
-        return self._own.execute(statement, parameters).fetchall()
-
-    def _run(self, statement: str, parameters: Any) -> list[tuple[Any, ...]]:
         return self._own.execute(statement, parameters).fetchall()
 
 
