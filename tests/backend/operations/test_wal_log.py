@@ -357,6 +357,7 @@ class Recording(StateFile):
         raise Recorded
 
 
+@pytest.mark.django_db  # a loop closes connections of the tests before
 @pytest.mark.parametrize(
     ("loop", "part"), [(process._log, "log"), (process._bases, "bases"), (process._files, "files")]
 )
