@@ -21,7 +21,7 @@ _STORED: Final = 300
 """Runs; those whose archives exist are stored in addition."""
 _MAX_NOTE: Final = 1000  # characters
 _KILLED_NOTE: Final = "The process was killed or lost its database."
-_STARTED_TOGETHER: Final = timedelta(seconds=60)
+_SENT_TOGETHER: Final = timedelta(seconds=30)
 """Messages of the schedule that are sent within this time are for one run."""
 _MAX_ATTEMPTS: Final = 3
 
@@ -55,11 +55,13 @@ class State:
 
 def state() -> State:
     """Return what operators watch, by two short statements at most."""
-    finished = BackupRun.objects.exclude(state=BackupRun.State.RUNNING)
+    # Runs of a clock that was ahead say nothing of now.
+    now = datetime.now(UTC)
+    finished = BackupRun.objects.exclude(state=BackupRun.State.RUNNING).filter(started_at__lte=now)
     line = service_settings.BACKUP_SCHEDULE
     interval = None
     if line:
-        interval = parse_cron(line).longest_pause(datetime.now(UTC)).total_seconds()
+        interval = parse_cron(line).longest_pause(now).total_seconds()
     last = finished.first()
     is_good = last is None or last.state == BackupRun.State.OK
     last_good = last if is_good else finished.filter(state=BackupRun.State.OK).first()
@@ -74,16 +76,17 @@ def mark_killed() -> None:
     )
 
 
-def begin() -> BackupRun:
+def begin(sent_at: datetime | None = None) -> BackupRun:
     """Record the start of a run."""
-    return BackupRun.objects.create(started_at=datetime.now(UTC))
+    return BackupRun.objects.create(sent_at=sent_at, started_at=datetime.now(UTC))
 
 
 def is_done(sent_at: datetime) -> bool:
-    """Return whether a message of the schedule has had its run: one has finished since, or several
+    """Return whether a message of the schedule, or a later one, has had its run, or several that
     were killed. Messages may come twice, such as those of a worker that was killed. ``mark_killed``
     is called before."""
-    runs = BackupRun.objects.filter(started_at__gt=sent_at - _STARTED_TOGETHER)
+    sent = (sent_at - _SENT_TOGETHER, datetime.now(UTC))
+    runs = BackupRun.objects.filter(sent_at__range=sent)
     return runs.exclude(state=BackupRun.State.KILLED).exists() or runs.count() >= _MAX_ATTEMPTS
 
 
@@ -113,6 +116,22 @@ def save(run: BackupRun) -> None:
     if not connection.in_atomic_block:
         close_old_connections()
     run.save()
+
+
+def has_good(place: str) -> bool:
+    """Return whether a verified archive was stored in a place."""
+    return BackupRun.objects.filter(place=place, state=BackupRun.State.OK).exists()
+
+
+def ahead() -> BackupRun | None:
+    """Return a run that a clock which was ahead has recorded, if there is one."""
+    return BackupRun.objects.filter(started_at__gt=datetime.now(UTC) + _SENT_TOGETHER).first()
+
+
+def add_note(run: BackupRun, text: str) -> None:
+    """Add a sentence to a run that has succeeded."""
+    run.note = f"{run.note} {mask_text(text)}".strip()[:_MAX_NOTE]
+    save(run)
 
 
 def results() -> dict[str, str]:

@@ -10,7 +10,8 @@ from django.db import models
 class BackupRun(models.Model):
     """A run of the schedule or of ``manage.py backup --now``.
 
-    ``name`` is that of the archive in ``BACKUP_TO``. A row that is ``running`` although no process
+    ``sent_at`` is when the schedule sent its message. ``name`` is that of the archive in ``place``,
+    a ``BACKUP_TO``. A row that is ``running`` although no process
     holds the lock of backups belongs to a process that was killed; ``history.mark_killed`` finds
     these.
     """
@@ -26,9 +27,11 @@ class BackupRun(models.Model):
         CHECKSUMS = "checksums", "read back and compared"
         RESTORED = "restored", "restored, rows counted"
 
+    sent_at = models.DateTimeField("scheduled", null=True)
     started_at = models.DateTimeField("started")
     finished_at = models.DateTimeField("finished", null=True)
     state = models.CharField(max_length=10, choices=State.choices, default=State.RUNNING)
+    place = models.CharField(max_length=300, blank=True, default="")
     name = models.CharField("archive", max_length=200, blank=True, default="")
     size = models.BigIntegerField("bytes", null=True)
     rows = models.BigIntegerField(null=True)

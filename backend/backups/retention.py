@@ -32,16 +32,20 @@ def removable(
     loses nothing.
 
     Verified ones stay by ``keep``, however many others there are, and the newest of them always.
-    Those without a record stay as if they were verified, in addition. Failed ones stay until there
-    is a newer verified one. Without a verified one everything stays.
+    Those without a record may be all that is left of a lost instance. They stay by ``keep`` as
+    well, and no verified one takes the place of one of them. Failed ones stay until there is a
+    newer verified one. Without a verified one everything stays.
     """
     existing = {name: at for name, at in archives.items() if name in verified}
     if not existing:
         return []
     newest = max(existing.values())
-    not_failed = {name: at for name, at in archives.items() if name not in failed}
-    retained = _retained(existing, keep) | _retained(not_failed, keep)
-    retained |= {name for name, at in existing.items() if at == newest}
+    unrecorded = {
+        name: at for name, at in archives.items() if name not in verified and name not in failed
+    }
+    retained = _retained(existing, keep) | _retained(unrecorded, keep)
+    for group in (existing, unrecorded):
+        retained |= {name for name, at in group.items() if at == max(group.values())}
     retained |= {name for name, at in archives.items() if name in failed and at > newest}
     return sorted(archives.keys() - retained, key=lambda name: (archives[name], name))
 

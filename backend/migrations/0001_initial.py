@@ -45,9 +45,11 @@ class Migration(migrations.Migration):
             name='BackupRun',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('sent_at', models.DateTimeField(null=True, verbose_name='scheduled')),
                 ('started_at', models.DateTimeField(verbose_name='started')),
                 ('finished_at', models.DateTimeField(null=True, verbose_name='finished')),
                 ('state', models.CharField(choices=[('running', 'running'), ('ok', 'ok'), ('failed', 'failed'), ('killed', 'killed')], default='running', max_length=10)),
+                ('place', models.CharField(blank=True, default='', max_length=300)),
                 ('name', models.CharField(blank=True, default='', max_length=200, verbose_name='archive')),
                 ('size', models.BigIntegerField(null=True, verbose_name='bytes')),
                 ('rows', models.BigIntegerField(null=True)),

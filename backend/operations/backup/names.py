@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from backend.operations.backup.places.place import ENCRYPTED, Place
@@ -18,6 +18,7 @@ _NAME: Final = re.compile(r"archives/(?P<app>.+)-(?P<time>[0-9]{8}T[0-9]{6}Z)\.t
 _STRANGE: Final = re.compile(r"[^A-Za-z0-9_+=@-]")
 _MAX_LENGTH: Final = 100  # characters of an application's id
 _DIGITS: Final = 10
+_CLOCKS_DIFFER: Final = timedelta(hours=1)
 
 
 def name_of(at: datetime) -> str:
@@ -42,11 +43,14 @@ def latest(place: Place) -> str:
     A fresh instance has another ``APP_ID`` than the archives, so those of the only application
     that has any count as well. Raises ``BackupError``.
     """
-    newest: dict[str, tuple[datetime, str]] = {}
+    # Those of a clock that was ahead come last: they may be older than others.
+    now = datetime.now(UTC)
+    newest: dict[str, tuple[bool, datetime, str]] = {}
     for entry in place.entries(FOLDER):
         if parts := _parts(entry.name):
             app, at = parts
-            newest[app] = max(newest.get(app, (at, "")), (at, entry.name))
+            archive = (at <= now + _CLOCKS_DIFFER, at, entry.name)
+            newest[app] = max(newest.get(app, archive), archive)
     if not newest:
         raise BackupError(
             f"{place.title} has no backups. With BACKUP_KEY only files that end with"
@@ -54,12 +58,12 @@ def latest(place: Place) -> str:
         )
     own = newest.get(_app()) or (next(iter(newest.values())) if len(newest) == 1 else None)
     if own is None:
-        examples = ", ".join(name for _, name in sorted(newest.values())[-3:])
+        examples = ", ".join(name for _, _, name in sorted(newest.values())[-3:])
         raise BackupError(
             f"{place.title} has backups of several applications: name one of them, such as"
             f" {examples}."
         )
-    return own[1]
+    return own[2]
 
 
 def _parts(name: str) -> tuple[str, datetime] | None:

@@ -34,6 +34,7 @@ from objects.database import hold
 
 _PIECE: Final = 1024 * 1024  # bytes
 _FOLDER: Final = "backup-work"
+_MAX_TITLE: Final = 300  # characters of a place
 _RESERVE: Final = 512 * 1024 * 1024  # bytes that stay free
 _FILES: Final = "SELECT coalesce(sum(size), 0) FROM {}"
 _DATABASE: Final = "SELECT pg_database_size(current_database())"
@@ -64,8 +65,9 @@ def back_up(open_place: Callable[[], Place], sent_at: datetime | None = None) ->
             raise BackupError("Another process makes a backup at the moment.")
         history.mark_killed()
         if sent_at is not None and history.is_done(sent_at):
+            log.info("no backup is made: this message of the schedule has had its run")
             return None
-        run = history.begin()
+        run = history.begin(sent_at)
         try:
             place = open_place()
             with _work_folder() as folder:
@@ -80,7 +82,7 @@ def back_up(open_place: Callable[[], Place], sent_at: datetime | None = None) ->
         except Exception as error:
             _record_failure(run, f"internal error: {type(error).__name__}: {error}")
             raise
-        _remove_old(place)
+        _remove_old(run, place)
         return run
 
 
@@ -95,6 +97,9 @@ def _make_and_verify(own: psycopg.Connection, run: BackupRun, place: Place, fold
     """Make, store and verify the archive, and record each step."""
     is_first = history.state().last_good is None
     existing = place.entries(names.FOLDER)
+    is_scheduled = run.sent_at is not None
+    if is_scheduled and not any(names.is_own(entry.name) for entry in existing):
+        _check_is_not_empty(place)
     schema = tables.schema_of(own)
     if is_first and existing and not tables.used(own, schema):
         raise BackupError(
@@ -105,6 +110,7 @@ def _make_and_verify(own: psycopg.Connection, run: BackupRun, place: Place, fold
     _check_room(own, schema, folder)
     name = names.name_of(run.started_at)
     made = creation.make(folder / "archive.tar")
+    run.place = place.title[:_MAX_TITLE]
     run.name, run.size = name, made.path.stat().st_size
     run.rows, run.files = sum(made.manifest.tables.values()), made.manifest.files
     history.save(run)
@@ -130,6 +136,15 @@ def _make_and_verify(own: psycopg.Connection, run: BackupRun, place: Place, fold
     log.info("a backup was made", name=name, size=run.size, verification=verification, notes=notes)
 
 
+def _check_is_not_empty(place: Place) -> None:
+    """Raise ``BackupError`` if archives were stored in a place that has none."""
+    if history.has_good(place.title[:_MAX_TITLE]):
+        raise BackupError(
+            f"{place.title} has none of the backups that were stored there: if it is a folder, its"
+            " file system may not be mounted. `script/manage backup --now` begins again in it."
+        )
+
+
 def _remove_leftovers(own: psycopg.Connection, place: Place) -> None:
     """Remove what runs that were killed have left on the server and in the place."""
     try:
@@ -142,10 +157,11 @@ def _remove_leftovers(own: psycopg.Connection, place: Place) -> None:
         log.warning("unfinished uploads can't be removed", error=str(error))
 
 
-def _remove_old(place: Place) -> None:
-    """Remove what needn't stay. The backup is made, so a failure is logged and not more."""
+def _remove_old(run: BackupRun, place: Place) -> None:
+    """Remove what needn't stay. The backup is made, so a failure is a note of its run."""
     if hold.is_on():  # since a restore has replaced the instance meanwhile
         return
+    problems: list[str] = []
     try:
         archives = {
             entry.name: at
@@ -157,12 +173,19 @@ def _remove_old(place: Place) -> None:
         failed = results.keys() - verified
         keep = service_settings.BACKUP_KEEP
         for name in removable(archives, verified=verified, failed=failed, keep=keep):
-            place.remove(name)
+            try:
+                place.remove(name)
+            except BackupError as error:
+                problems.append(str(error))
+                continue
             del archives[name]
             log.info("an old backup was removed", name=name)
         history.forget(archives.keys())
     except BackupError as error:
-        log.error("old backups can't be removed", error=str(error))
+        problems.append(str(error))
+    if problems:
+        log.error("old backups can't be removed", count=len(problems), error=problems[0])
+        history.add_note(run, f"Old backups can't be removed: {problems[0]}")
 
 
 def _check_room(own: psycopg.Connection, schema: str, folder: Path) -> None:

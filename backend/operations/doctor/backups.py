@@ -24,6 +24,12 @@ def backups() -> Iterator[Finding]:
     if hold.is_on():
         yield ok("none are made while the instance is held; script/manage resume ends that")
         return
+    ahead = history.ahead()
+    if ahead is not None:
+        yield warn(
+            f"A clock was ahead: a backup was made at {ahead.started_at:%Y-%m-%d %H:%M} UTC.",
+            "It doesn't count until then. Correct the clock, and see that others are made.",
+        )
     state = history.state()
     if state.last is not None and state.has_failed:
         at = f"{state.last.started_at:%Y-%m-%d %H:%M} UTC"

@@ -197,13 +197,32 @@ def test_a_message_has_one_run_and_one_that_was_killed_is_repeated_twice() -> No
     assert not history.is_done(sent_at)
     for _ in range(3):
         assert not history.is_done(sent_at)
-        killed = history.begin()
+        killed = history.begin(sent_at)
         history.mark_killed()
     assert history.is_done(sent_at)
     killed.delete()
     assert not history.is_done(sent_at)
-    run("failed", hours=0, note="full")
+    history.fail(history.begin(sent_at), "full")
     assert history.is_done(sent_at)
+    assert history.is_done(sent_at - timedelta(seconds=1))
+    assert not history.is_done(sent_at + timedelta(minutes=1))
+
+
+def test_a_backup_by_hand_is_not_that_of_the_schedule() -> None:
+    history.succeed(history.begin(), "restored")
+    assert not history.is_done(datetime.now(UTC))
+
+
+def test_runs_of_a_clock_that_was_ahead_stop_no_others_and_are_not_the_newest() -> None:
+    ahead = history.begin(datetime.now(UTC) + timedelta(days=10))
+    ahead.started_at = ahead.sent_at
+    history.succeed(ahead, "restored")
+    assert history.ahead() == ahead
+    assert not history.is_done(datetime.now(UTC))
+    assert history.state().last_good is None
+    good = run("ok", hours=30)
+    assert history.state().last_good == good
+    assert history.state().age > 29 * 3600
 
 
 def test_the_history_is_bounded_but_for_backups_that_exist() -> None:

@@ -81,6 +81,14 @@ def test_others_never_make_a_good_one_go(place, keep: Keep) -> None:
     assert good & set(gone) <= set(removable(alone, verified=good, failed=(), keep=keep))
 
 
+@given(places(), KEEP)
+def test_own_ones_never_make_those_of_a_lost_instance_go(place, keep: Keep) -> None:
+    archives, good, bad = place
+    lost = {name: archives[name] for name in archives.keys() - good - bad}
+    gone = removable(archives, verified=good, failed=bad, keep=keep)
+    assert lost.keys() & set(gone) <= set(removable(lost, verified=lost, failed=(), keep=keep))
+
+
 @given(ARCHIVES, KEEP)
 def test_each_period_that_counts_has_one(archives: dict[str, datetime], keep: Keep) -> None:
     gone = removable(archives, verified=archives, failed=(), keep=keep)

@@ -25,7 +25,7 @@ from backend.operations.backup.archive import MANIFEST, check
 from backend.operations.backup.places.folder import Folder
 from backend.operations.backup.places.place import Place, place_of
 from backend.operations.backup.places.storage import Entry
-from backend.operations.backup.problems import BackupError
+from backend.operations.backup.problems import BackupError, PlaceError
 from objects import service
 from tests.backend.commands.conftest import run
 from tests.held_instance import begin_hold
@@ -217,8 +217,8 @@ def test_old_backups_go_and_what_is_not_the_instance_s_stays(folder: Path, setti
     made = runs.back_up(place)
     assert made is not None
     new = f"{made.name.removeprefix('archives/')}.age"
-    # Nothing is known of the old ones, so they stay as if they were good.
-    assert archives(folder) == sorted([*foreign, own[2], new])
+    # The old ones may be those of a lost instance, so the new one doesn't count among them.
+    assert archives(folder) == sorted([*foreign, *own[1:], new])
     assert (folder / "keep.age").exists()
 
 
@@ -255,7 +255,40 @@ def test_a_place_that_returns_other_bytes_makes_the_run_fail(
     # The next one that is good lets it go.
     good = runs.back_up(lambda: Place(Folder(folder), key))
     assert good is not None
-    assert archives(folder) == [f"{good.name.removeprefix('archives/')}{suffix}"]
+    assert archives(folder) == [old[1], f"{good.name.removeprefix('archives/')}{suffix}"]
+
+
+def test_a_schedule_does_not_begin_again_in_a_place_that_was_emptied(folder: Path) -> None:
+    """Such as a folder whose file system isn't mounted."""
+    sent_at = datetime.now(UTC)
+    assert runs.back_up(place, sent_at) is not None
+    for archive in (folder / "archives").iterdir():
+        archive.unlink()
+    with pytest.raises(BackupError, match="may not be mounted"):
+        runs.back_up(place, sent_at + timedelta(minutes=2))
+    assert runs.back_up(place) is not None
+
+
+class Stubborn(Folder):
+    """A folder that lets the archives of one year stay."""
+
+    def remove(self, name: str) -> None:
+        if "-2025" in name:
+            raise PlaceError(f"{name} can't be removed.")
+        super().remove(name)
+
+
+def test_an_archive_that_cannot_be_removed_keeps_no_other_and_is_a_note(
+    folder: Path, settings: Any
+) -> None:
+    settings.SERVICE = {**settings.SERVICE, "BACKUP_KEEP": (("d", 1),)}
+    old = [f"test-app-{year}0101T030000Z.tar.age" for year in (2024, 2025, 2026)]
+    put(folder, *old)
+    made = runs.back_up(lambda: Place(Stubborn(folder), KEY))
+    assert made is not None
+    assert made.state == "ok"
+    assert "test-app-20250101T030000Z.tar.age can't be removed" in made.note
+    assert archives(folder)[:2] == [old[1], old[2]]
 
 
 def test_a_place_that_is_away_makes_the_run_fail_with_the_reason(folder: Path) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from stat import S_ISREG
 from typing import IO, Final
 
 from backend.operations.backup.places.storage import Entry, Sink
@@ -42,12 +43,13 @@ class Folder:
             listed = []
             for name, file in sorted(matches):
                 try:
-                    status = file.stat()
+                    status = file.lstat()
                 except FileNotFoundError:  # removed meanwhile
                     continue
-                listed.append(
-                    Entry(name, status.st_size, datetime.fromtimestamp(status.st_mtime, UTC))
-                )
+                if S_ISREG(status.st_mode):  # others are no backups, and may never end
+                    listed.append(
+                        Entry(name, status.st_size, datetime.fromtimestamp(status.st_mtime, UTC))
+                    )
         yield from listed
 
     @contextmanager
