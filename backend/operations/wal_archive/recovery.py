@@ -53,6 +53,7 @@ PREFIX: Final = "wal"
 
 _INCOMPLETE: Final = "postgres.restoring"
 _READERS: Final = 8
+_DAMAGE: Final = (tarfile.TarError, EOFError, gzip.BadGzipFile, zlib.error)
 _PIECE: Final = 1024 * 1024
 
 
@@ -180,7 +181,38 @@ def _fetch(place: Place, plan: Plan, about: About, fresh: Path, account: Account
 
 
 def _extract(place: Place, name: str, into: Path) -> None:
-    """Extract a compressed tar file while it is read."""
+    """Extract a compressed tar file while it is read. Raises ``BackupError`` if it is damaged."""
+    try:
+        with (
+            _decompressed(place, name) as content,
+            tarfile.open(fileobj=content, mode="r|") as archive,
+        ):
+            archive.extractall(into, filter="data")
+            while content.read(_PIECE):
+                pass
+    except _DAMAGE as error:
+        raise BackupError(f"{name} in {place.title} is damaged ({error}).") from error
+    except (OSError, ValueError) as error:
+        # Of this disk, or of a name that damage has made.
+        if _has_its_checksum(place, name):
+            raise
+        raise BackupError(f"{name} in {place.title} is damaged ({error}).") from error
+
+
+def _has_its_checksum(place: Place, name: str) -> bool:
+    try:
+        with _decompressed(place, name) as content:
+            while content.read(_PIECE):
+                pass
+    except _DAMAGE:
+        return False
+    return True
+
+
+@contextmanager
+def _decompressed(place: Place, name: str) -> Iterator[IO[bytes]]:
+    """The content of a gzip file in a place while it is read. Unlike tarfile's own, gzip's reader
+    compares the checksum, at its end. Raises what the place raises, and ``_DAMAGE``."""
     reading, writing = os.pipe()
     failures: list[BaseException] = []
 
@@ -188,30 +220,20 @@ def _extract(place: Place, name: str, into: Path) -> None:
         try:
             with os.fdopen(writing, "wb") as sink:
                 place.read(name, sink)
+        except BrokenPipeError:  # the block has ended before
+            pass
         except BaseException as error:
             failures.append(error)
 
     reader = threading.Thread(target=read, daemon=True)
     reader.start()
     try:
-        with (
-            os.fdopen(reading, "rb") as source,
-            # Unlike tarfile's own, it compares the checksum, at its end.
-            gzip.open(source) as content,
-            tarfile.open(fileobj=content, mode="r|") as archive,
-        ):
-            archive.extractall(into, filter="data")
-            while content.read(_PIECE):
-                pass
-    except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
+        with os.fdopen(reading, "rb") as source, gzip.open(source) as content:
+            yield content
+    finally:
         reader.join()
-        if isinstance(error, OSError) and error.errno and not failures:
-            raise
-        failures.append(BackupError(f"{name} in {place.title} is damaged ({error})."))
-    reader.join()
-    for failure in failures:
-        if not isinstance(failure, BrokenPipeError):
-            raise failure
+        if failures:
+            raise failures[0]
 
 
 @contextmanager

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 
@@ -270,20 +271,26 @@ def test_the_command_says_how_archived_wal_is_restored(arguments, reason):
         call_command("restore", *arguments)
 
 
-@pytest.mark.parametrize("damage", ["cut", "changed", "replaced"])
+def changed(content: bytes, percent: int) -> bytes:
+    place = len(content) * percent // 100
+    return content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
+
+
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "cut": lambda content: content[: len(content) // 2],
+    "replaced": lambda content: b"no tar file",
+    # Names and sizes in the tar file, among others.
+    **{f"changed at {part}": partial(changed, percent=part) for part in (1, 20, 50, 99)},
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_copy_is_named(archive, tmp_path, damage):
     archive.log()
     archive.copy()
     (lineage,) = archive.lineages
     path = tmp_path / lineage.copy_name(lineage.copies[0])
-    content = bytearray(path.read_bytes())
-    if damage == "cut":
-        del content[len(content) // 2 :]
-    elif damage == "changed":
-        content[len(content) // 2] ^= 1
-    else:
-        content[:] = b"no tar file"
-    path.write_bytes(content)
+    path.write_bytes(DAMAGES[damage](path.read_bytes()))
     (tmp_path / "into").mkdir()
     with pytest.raises(BackupError, match=r"tar\.gz in .* is damaged"):
         recovery._extract(archive.place, lineage.copy_name(lineage.copies[0]), tmp_path / "into")
