@@ -113,10 +113,10 @@ def test_a_fresh_instance_becomes_a_backup_of_an_encrypted_bucket(
         bucket = boto3.resource(
             "s3", endpoint_url=endpoint, region_name="eu-west-1", **access
         ).create_bucket(
-            Bucket="scheduled", CreateBucketConfiguration={"LocationConstraint": "eu-west-1"}
+            Bucket="safe", CreateBucketConfiguration={"LocationConstraint": "eu-west-1"}
         )
         settings = {
-            "BACKUP_TO": "s3://scheduled/of/app",
+            "BACKUP_TO": "s3://safe/of/app",
             "BACKUP_KEY": KEY,
             "BACKUP_S3_ENDPOINT": endpoint,
             "BACKUP_S3_REGION": "eu-west-1",
@@ -129,13 +129,13 @@ def test_a_fresh_instance_becomes_a_backup_of_an_encrypted_bucket(
         assert item.key == f"of/app/archives/{name}.age"
         assert item.get()["Body"].read().startswith(b"age-encryption.org/v1\n")
         # An instance without data would remove them, and its own would be the latest.
-        assert "has no data, and s3://scheduled/of/app has backups" in fresh.refused("backup", "--now")
+        assert "has no data, and s3://safe/of/app has backups" in fresh.refused("backup", "--now")
 
         fresh.settings = settings | {"BACKUP_KEY": OTHER_KEY}
         assert "another key than that of BACKUP_KEY" in fresh.refused("restore", "latest")
         fresh.settings = settings
         fresh.settings = settings | {"BACKUP_TO": ""}
-        assert "Restored:" in fresh.do("restore", f"s3://scheduled/{item.key}")
+        assert "Restored:" in fresh.do("restore", f"s3://safe/{item.key}")
         assert fresh.run(READ) == "[('hello',)]"
         assert not [*fresh.data.glob("restore-work*")]
     finally:

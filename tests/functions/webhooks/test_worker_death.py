@@ -81,7 +81,7 @@ def test_many_deliveries_to_a_receiver_that_hangs_outlive_a_worker_that_is_kille
     declare("Game", "afterSave", receiver.on("/", answer))
     games = [master.make("Game") for _ in range(12)]
     processes.start("worker")
-    receiver.wait_for(2, seconds=90)
+    receiver.wait_for(1, seconds=90)
     processes.kill("worker")
     may_answer.set()
     pass_time(100)
