@@ -210,7 +210,7 @@ def _has_its_checksum(place: Place, name: str) -> bool:
 
 
 @contextmanager
-def _decompressed(place: Place, name: str) -> Iterator[IO[bytes]]:
+def _decompressed(place: Place, name: str) -> Iterator[gzip.GzipFile]:
     """The content of a gzip file in a place while it is read. Unlike tarfile's own, gzip's reader
     compares the checksum, at its end. Raises what the place raises, and ``_DAMAGE``."""
     reading, writing = os.pipe()
