@@ -126,6 +126,8 @@ class _Channel(redis_transport.Channel):
     makes it connect again.
     """
 
+    QoS = taken.QoS
+
     def _connparams(self, asynchronous: bool = False) -> Any:
         if self.connection is None or self.connection.client is None:
             raise redis.ConnectionError("The connection to the broker has been closed.")

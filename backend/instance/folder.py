@@ -261,6 +261,15 @@ def private_file(path: Path) -> Iterator[Any]:
         os.fsync(number)
 
 
+def sync_folder(path: Path) -> None:
+    """Have the names in a folder on the disk, such as that of a file that was renamed."""
+    number = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
 def _exists(pid: int) -> bool:
     with contextlib.suppress(PermissionError):
         try:

@@ -52,7 +52,7 @@ def renew(client: redis.Redis, consumer: Any) -> None:
         _ended.popleft()
 
 
-class _QoS(redis_transport.QoS):
+class QoS(redis_transport.QoS):
     """Gives tasks back when its connection was lost, but for those that are running: they are still
     held, and would be run once more."""
 
@@ -63,9 +63,6 @@ class _QoS(redis_transport.QoS):
             for tag in _tags(state.active_requests):
                 self._delivered.pop(tag, None)
         super().restore_unacked(client)
-
-
-redis_transport.Channel.QoS = _QoS
 
 
 def _tags(*kinds: Any) -> Iterator[str]:

@@ -51,26 +51,14 @@ def run_trigger(
 ) -> None:
     """Run a background trigger. May run twice, if a worker dies in the middle."""
     with lanes.task_place(self, lanes.TRIGGERS, f"{event} of {registered_for}"):
-        _run_trigger(event, registered_for, class_name, principal, obj, original, context)
-
-
-def _run_trigger(
-    event: Event,
-    registered_for: str,
-    class_name: str,
-    principal: dict[str, Any],
-    obj: dict[str, Any] | None,
-    original: dict[str, Any] | None,
-    context: dict[str, Any],
-) -> None:
-    caller = Principal(
-        Authority(principal.pop("authority")),
-        roles=frozenset(principal.pop("roles")),
-        **principal,
-    )
-    current().context = context
-    trigger = registry.triggers.get((event, registered_for))
-    if trigger is None:
-        log.warning("trigger not there any more", trigger=event, class_name=registered_for)
-        return
-    fire(trigger, Occasion(event, Subject(class_name), caller, object=obj, original=original))
+        caller = Principal(
+            Authority(principal.pop("authority")),
+            roles=frozenset(principal.pop("roles")),
+            **principal,
+        )
+        current().context = context
+        trigger = registry.triggers.get((event, registered_for))
+        if trigger is None:
+            log.warning("trigger not there any more", trigger=event, class_name=registered_for)
+            return
+        fire(trigger, Occasion(event, Subject(class_name), caller, object=obj, original=original))

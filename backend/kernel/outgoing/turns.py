@@ -12,10 +12,10 @@ from typing import Final
 from django.conf import settings
 
 from backend.kernel.outgoing.failures import Unreachable
-from backend.kernel.outgoing.slow_servers import SlowServers
 from backend.kernel.outgoing.urls import origin_of
 
 PATIENCE: Final = 2.0  # seconds to wait for other threads
+_MAX_SERVERS: Final = 1000  # slow servers that are remembered
 
 
 @contextmanager
@@ -56,7 +56,7 @@ class Turns:
         self._running: list[tuple[str, float]] = []  # servers, and when the requests began
         self._waiting = 0
         self._spare = 0
-        self._slow = SlowServers(patience)
+        self._slow: dict[str, None] = {}  # whose last request took longer than the patience
 
     @contextmanager
     def turn(self, server: str) -> Iterator[None]:
@@ -111,13 +111,17 @@ class Turns:
     def _is_slow(self, server: str) -> bool:
         late = monotonic() - self.patience
         own = [began_at for other, began_at in self._running if other == server]
-        return server in self._slow.names or (bool(own) and max(own) < late)
+        return server in self._slow or (bool(own) and max(own) < late)
 
     def _end(self, request: tuple[str, float]) -> None:
         server, began_at = request
         with self._changed:
             self._running.remove(request)
-            self._slow.note(server, monotonic() - began_at)
+            self._slow.pop(server, None)
+            if monotonic() - began_at > self.patience:
+                self._slow[server] = None
+                if len(self._slow) > _MAX_SERVERS:
+                    del self._slow[next(iter(self._slow))]
             self._changed.notify_all()
 
 

@@ -4,6 +4,8 @@ nothing."""
 from __future__ import annotations
 
 from argparse import SUPPRESS
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import UTC
 from typing import Any, Final
 
@@ -67,21 +69,13 @@ class Command(BaseCommand):
             return
         if options["until"] is not None:
             raise CommandError("--until is for archived WAL: script/server --restore wal.")
-        try:
-            with sources.archive_file(options["archive"]) as path:
-                done = restore(
-                    path,
-                    overwrite=options["overwrite"],
-                    with_keys=not options["without_keys"],
-                    is_held=not options["live"],
-                )
-        except BackupError as error:
-            raise CommandError(str(error)) from error
-        except OSError as error:
-            raise CommandError(
-                f"{error.filename or options['archive']}: {error.strerror}. The instance is as"
-                " before."
-            ) from error
+        with _errors(options["archive"]), sources.archive_file(options["archive"]) as path:
+            done = restore(
+                path,
+                overwrite=options["overwrite"],
+                with_keys=not options["without_keys"],
+                is_held=not options["live"],
+            )
         self.stdout.write(f"Restored: {described(done.manifest)}")
         for line in _left_to_do(done):
             self.stdout.write(line)
@@ -96,36 +90,42 @@ class Command(BaseCommand):
                 "Archived WAL is restored before the engines start: run script/server --restore"
                 f" {options['archive']}."
             )
-        try:
+        with _errors(settings.DATA_DIR):
             until = None if options["until"] is None else catalog.moment(options["until"])
             done = recovery.restore(
                 instance, until, is_held=not options["live"], report=self.stdout.write
             )
-        except (BackupError, StartError) as error:
-            raise CommandError(str(error)) from error
-        except OSError as error:
-            raise CommandError(
-                f"{error.filename or settings.DATA_DIR}: {error.strerror or error}. The instance is"
-                " as before."
-            ) from error
         end = done.end.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
         self.stdout.write(f"Restored: everything until {end}, {done.files} files.")
         if done.environment_keys:
-            names = ", ".join(done.environment_keys)
-            self.stdout.write(
-                f"The environment has other keys, which win; change them there: {names}."
-            )
+            self.stdout.write(_other_keys(done.environment_keys))
         if done.missing_files:
             self.stdout.write(f"{done.missing_files} files are missing or damaged in the archive.")
         if not options["live"]:
             self.stdout.write(_HELD)
 
 
+@contextmanager
+def _errors(source: object) -> Iterator[None]:
+    """Raise ``CommandError`` for what a restore raises. ``source`` is for errors without a file."""
+    try:
+        yield
+    except (BackupError, StartError) as error:
+        raise CommandError(str(error)) from error
+    except OSError as error:
+        raise CommandError(
+            f"{error.filename or source}: {error.strerror or error}. The instance is as before."
+        ) from error
+
+
+def _other_keys(names: Iterable[str]) -> str:
+    return f"The environment has other keys, which win; change them there: {', '.join(names)}."
+
+
 def _left_to_do(done: Restored) -> list[str]:
     lines = []
     if done.given_keys:
-        names = ", ".join(done.given_keys)
-        lines.append(f"The environment has other keys, which win; change them there: {names}.")
+        lines.append(_other_keys(done.given_keys))
     elif done.keys:
         lines.append("The archive's keys are this instance's now.")
     if done.password_file:

@@ -21,6 +21,7 @@ import msgspec
 from psycopg import sql
 
 from backend import __version__
+from backend.instance.folder import sync_folder
 from backend.kernel.texts.counted import counted
 from backend.operations.backup import archive, postgres, tables
 from backend.operations.backup.archive import Manifest, Part, Writer
@@ -69,7 +70,7 @@ def make(target: Path, *, with_keys: bool = True) -> Made:
         with os.fdopen(number, "w+b") as file:
             manifest, changed = _write(file, begun, with_keys)
         fresh.rename(path)
-        _sync(path.parent)
+        sync_folder(path.parent)
     finally:
         fresh.unlink(missing_ok=True)
     return Made(path, manifest, changed, with_keys)
@@ -145,11 +146,3 @@ def _pieces(file: IO[bytes]) -> Iterator[bytes]:
     file.seek(0)
     while piece := file.read(_PIECE):
         yield piece
-
-
-def _sync(folder: Path) -> None:
-    number = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)

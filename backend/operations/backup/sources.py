@@ -15,13 +15,12 @@ from django.conf import settings
 
 from backend.kernel.texts.sizes import readable_size
 from backend.operations.backup import names
-from backend.operations.backup.places.place import ENCRYPTED, Place, place_of
+from backend.operations.backup.places.place import BUCKET, ENCRYPTED, Place, place_of
 from backend.operations.backup.problems import BackupError, PlaceError
 from backend.settings.areas.files import Backups
 from backend.settings.conf import service_settings
 
 _LATEST: Final = "latest"
-_BUCKET: Final = "s3://"
 _WORK: Final = "restore-work"
 
 
@@ -45,7 +44,7 @@ def archive_file(text: str) -> Iterator[Path]:
     if text == _LATEST:
         source = place()
         name = names.latest(source)
-    elif text.startswith(_BUCKET) or path.is_file():
+    elif text.startswith(BUCKET) or path.is_file():
         folder, _, file = str(path.resolve() if path.is_file() else text).rpartition("/")
         source = _place_at(folder)
         name = file.removesuffix(ENCRYPTED)

@@ -174,7 +174,7 @@ def plan(instances: Mapping[str, Sequence[Lineage]], instance: str, until: datet
         earlier = [each for each in usable if each[1].time <= until]
         if not earlier:
             raise BackupError(
-                f"The archive begins at {_shown(usable[0][1].time)}: choose a later time, or"
+                f"The archive begins at {shown(usable[0][1].time)}: choose a later time, or"
                 " restore an archive of a whole instance."
             )
         lineage, base = earlier[-1]
@@ -182,15 +182,15 @@ def plan(instances: Mapping[str, Sequence[Lineage]], instance: str, until: datet
     end = chain[-1]
     if end.end < lineage.end and (until is None or until > end.time):
         raise BackupError(
-            f"WAL is missing in {lineage.prefix}log after {_shown(end.time)}: --until"
-            f" {_shown(end.time)} restores what is before the gap."
+            f"WAL is missing in {lineage.prefix}log after {shown(end.time)}: --until"
+            f" {shown(end.time)} restores what is before the gap."
         )
     if until is not None and until > end.time:
         later = [base.time for _, base in usable if base.time > until]
-        between = f" and before {_shown(later[0])}" if later else ""
+        between = f" and before {shown(later[0])}" if later else ""
         raise BackupError(
-            f"The archive has nothing after {_shown(end.time)}{between}: leave out --until for the"
-            f" end of the archive, or choose {_shown(end.time)}."
+            f"The archive has nothing after {shown(end.time)}{between}: leave out --until for the"
+            f" end of the archive, or choose {shown(end.time)}."
         )
     if until is not None:
         first = next(number for number, piece in enumerate(chain) if piece.time >= until)
@@ -218,12 +218,13 @@ def _list(instances: Mapping[str, Sequence[Lineage]]) -> str:
         first = min((base.time for each in lineages for base in each.bases), default=None)
         last = max((piece.time for each in lineages for piece in each.pieces), default=None)
         texts.append(
-            f"{name} ({_shown(first)} to {_shown(last)})" if first and last else f"{name} (empty)"
+            f"{name} ({shown(first)} to {shown(last)})" if first and last else f"{name} (empty)"
         )
     return ", ".join(texts)
 
 
-def _shown(moment: datetime) -> str:
+def shown(moment: datetime) -> str:
+    """Return a time as ``--until`` takes it."""
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 

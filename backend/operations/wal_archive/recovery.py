@@ -107,7 +107,7 @@ def restore(
     try:
         report(f"Reading the database of {plan.base.time:%Y-%m-%d %H:%M:%S} UTC and its WAL.")
         _fetch(place, plan, about, fresh, account)
-        report(f"Recovering the database to {_text(until or plan.end)}.")
+        report(f"Recovering the database to {catalog.shown(until or plan.end)}.")
         source = plan.lineage.prefix.split("/")[1]
         with _server(folder, account, fresh, until):
             files = _settle(folder, is_held=is_held)
@@ -144,10 +144,6 @@ def _keep_keys(about: About) -> list[str]:
     # Keys that the archive lacks are this instance's own no more.
     keys = {name: about.keys.get(name) for name in NAMES if name in about.keys or name in present}
     return [name for name in keep(keys) if present.get(name) != about.keys.get(name)]
-
-
-def _text(moment: datetime) -> str:
-    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 # -- the cluster ----------------------------------------------------------------------------------
@@ -190,11 +186,9 @@ def _extract(place: Place, name: str, into: Path) -> None:
             archive.extractall(into, filter="data")
             while content.read(_PIECE):
                 pass
-    except _DAMAGE as error:
-        raise BackupError(f"{name} in {place.title} is damaged ({error}).") from error
-    except (OSError, ValueError) as error:
-        # Of this disk, or of a name that damage has made.
-        if _has_its_checksum(place, name):
+    except (*_DAMAGE, OSError, ValueError) as error:
+        # An error of this disk, or of a name that damage has made.
+        if not isinstance(error, _DAMAGE) and _has_its_checksum(place, name):
             raise
         raise BackupError(f"{name} in {place.title} is damaged ({error}).") from error
 

@@ -1,4 +1,4 @@
-"""WAL is stored without gaps, whatever its place and its process do."""
+"""WAL is stored without gaps when its place or its process fails."""
 
 from __future__ import annotations
 

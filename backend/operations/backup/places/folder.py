@@ -11,6 +11,7 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import IO, Final
 
+from backend.instance.folder import sync_folder
 from backend.operations.backup.places.storage import Entry, Sink
 from backend.operations.backup.problems import PlaceError, UnreadableObject
 
@@ -67,7 +68,7 @@ class Folder:
                 file.flush()
                 os.fsync(number)
                 fresh.rename(path)
-                _sync(path.parent)
+                sync_folder(path.parent)
         finally:
             # After an exception: closing writes what is buffered, which may fail as well.
             with suppress(OSError):
@@ -92,7 +93,7 @@ class Folder:
             path = self.path / name
             path.unlink(missing_ok=True)
             if path.parent.is_dir():
-                _sync(path.parent)
+                sync_folder(path.parent)
 
     def remove_unfinished(self, prefix: str, is_own: Callable[[str], bool]) -> int:
         removed = 0
@@ -148,12 +149,4 @@ def _make_folders(root: Path, folder: Path) -> None:
         return
     _make_folders(root, folder.parent)
     folder.mkdir(mode=0o700, exist_ok=True)
-    _sync(folder.parent)
-
-
-def _sync(folder: Path) -> None:
-    number = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
+    sync_folder(folder.parent)

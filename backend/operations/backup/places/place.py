@@ -19,7 +19,8 @@ _NAME: Final = re.compile(
     r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9_.+=@-]*(/[A-Za-z0-9_][A-Za-z0-9_.+=@-]*)*"
 )
 _LONGEST_NAME: Final = 200  # characters
-_BUCKET: Final = "s3://"
+BUCKET: Final = "s3://"
+"""How a ``BACKUP_TO`` that is a bucket begins."""
 
 
 class Place:
@@ -120,12 +121,12 @@ def place_of(settings: Mapping[str, Any]) -> Place:
     if not target:
         raise PlaceError("There is no place for backups: set BACKUP_TO.")
     key = str(settings.get("BACKUP_KEY") or "")
-    if not target.startswith(_BUCKET):
+    if not target.startswith(BUCKET):
         return Place(Folder(Path(target)), key)
     # boto3 takes half a second to import.
     from backend.operations.backup.places.bucket import Bucket
 
-    bucket, _, prefix = target.removeprefix(_BUCKET).partition("/")
+    bucket, _, prefix = target.removeprefix(BUCKET).partition("/")
     return Place(Bucket(bucket, prefix.strip("/"), settings), key)
 
 
