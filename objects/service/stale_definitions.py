@@ -9,12 +9,15 @@ from time import monotonic, sleep
 from typing import TypeVar
 
 from django.db import transaction
-from psycopg.errors import UndefinedTable
+from psycopg.errors import DataError, UndefinedTable
 
 from backend.kernel.errors import ServiceError, TransactionConflict
 from backend.kernel.limits.result_memory import checkpoint
+from backend.logs.setup import get_logger
 from objects.definitions import registry
 from objects.storage import reads
+
+log = get_logger("objects")
 
 _T = TypeVar("_T")
 
@@ -50,13 +53,21 @@ def with_current_classes(action: Callable[[], _T]) -> _T:
         except reads.StaleClass as stale:
             for class_name in stale.class_names:
                 registry.forget(class_name)
-        except UndefinedTable as error:
-            # A class in memory that was removed meanwhile, or whose making was rolled back.
-            registry.forget_all()
+        except (UndefinedTable, DataError) as error:
+            # A class in memory that was removed meanwhile, or whose making was rolled back. Or a
+            # field that has another type by now: its values fail in the statement before it could
+            # compare versions.
             if transaction.get_connection().in_atomic_block:
                 # Nothing more can be done in this transaction; the next one will do.
+                log.warning("a statement failed within a transaction", exc_info=error)
+                registry.forget_all()
                 raise TransactionConflict("A class has changed; try again.") from error
-            missing = error
+            if isinstance(error, UndefinedTable):
+                registry.forget_all()
+                missing = error
+            elif not registry.forget_outdated() and attempt >= _AT_ONCE:
+                # Another thread may have forgotten it, but not so often.
+                raise
         except ServiceError:
             # Once is enough: the attempt itself may have left a definition that was rolled back.
             if not registry.forget_outdated() or is_checked:

@@ -272,8 +272,10 @@ def test_the_command_says_how_archived_wal_is_restored(arguments, reason):
 
 
 def changed(content: bytes, percent: int) -> bytes:
-    place = len(content) * percent // 100
-    return content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
+    """Change a part of it. One bit may mean the same as before: within zeros, a distance does."""
+    place = min(len(content) * percent // 100, len(content) - 64)
+    part = bytes(byte ^ 0xFF for byte in content[place : place + 64])
+    return content[:place] + part + content[place + 64 :]
 
 
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
