@@ -62,6 +62,7 @@ class Panel:
 
 
 _pages: dict[str, Page] = {}
+_endpoints: list[URLPattern] = []
 _panels: list[Callable[[HttpRequest], Panel | None]] = []
 _banners: list[Callable[[HttpRequest], tuple[BannerLevel, str] | None]] = []
 
@@ -101,6 +102,15 @@ def page(
         return checked
 
     return register
+
+
+def endpoint(route: str, view: _View, *, name: str) -> None:
+    """Put a JSON endpoint of pages at ``/admin/ROUTE`` under the url name ``admin:NAME``.
+
+    It checks the rights of its callers itself (``backend.http.staff_api.StaffAPIView``), and
+    responds to those who have none with an error instead of the log-in page.
+    """
+    _endpoints.append(path(route, never_cache(view), name=name))
 
 
 def banner(
@@ -151,7 +161,7 @@ class Site(UnfoldAdminSite):
     index_template = "admin/start.html"
 
     def extra_urls(self) -> list[URLPattern]:
-        return [
+        pages = [
             path(
                 page.route,
                 # As Django's own log-in page.
@@ -162,6 +172,7 @@ class Site(UnfoldAdminSite):
             )
             for page in _pages.values()
         ]
+        return [*pages, *_endpoints]
 
     def index(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
