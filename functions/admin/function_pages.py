@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, Final, cast
+from urllib.parse import quote
 
 import msgspec
 from django.http import Http404, HttpRequest, HttpResponseBase
@@ -25,10 +26,10 @@ from backend.site.model_admin import page, render
 from backend.site.staff import principal_for, require
 from functions.admin import call_form, descriptions
 from functions.admin.call_form import Input
-from functions.admin.curl import Caller, command
 from functions.runtime import runner
 from functions.runtime.registry import Function, find_function, registry
 from functions.runtime.values import NO_RESULT
+from objects.admin.curl import CALLERS, Caller, command
 from objects.admin.operations.log_pages import VIEW as VIEW_LOGS
 from objects.admin.operations.log_pages import address_of
 from objects.admin.people.pages import note
@@ -38,11 +39,6 @@ from objects.users.accounts.impersonation import as_user
 
 VIEW: Final = "functions.view_function"
 CALL: Final = "functions.call_function"
-_CALLERS: Final[dict[Caller, str]] = {
-    "public": "a caller who isn't logged in",
-    "user": "a user",
-    "master": "the master key",
-}
 _LONGEST = 256  # characters of what is asked for
 _MOST_SHOWN = 100_000  # characters of a result
 _NOT_CALLED: Final = "Nothing was called: see what is marked below."
@@ -140,11 +136,11 @@ def function_page(request: HttpRequest, name: str) -> HttpResponseBase:
         is_python=is_python,
         facts=descriptions.described(function) if is_python else None,
         form=form,
-        callers=_CALLERS,
+        callers=CALLERS,
         may_call=request.user.has_perm(CALL),
         outcome=outcome,
         is_example=is_example,
-        curl=command(name, params, form.caller),
+        curl=command("POST", f"/functions/{quote(name, safe='')}", form.caller, body=params),
         complaint=_NOT_CALLED if form.is_wrong else "",
     )
     response.status_code = 400 if form.is_wrong else 200
@@ -164,7 +160,7 @@ def _filled(function: Function, data: Any) -> Form:
     caller = data.get("caller", "")
     form = Form(
         inputs,
-        cast(Caller, caller) if caller in _CALLERS else "public",
+        cast(Caller, caller) if caller in CALLERS else "public",
         user=data.get("user", "").strip()[:_LONGEST],
         more=data.get(call_form.MORE, ""),
     )
@@ -180,8 +176,8 @@ def _principal(request: HttpRequest, form: Form) -> tuple[Principal, str]:
     if form.caller == "user":
         return as_user(user_named(form.user) or form.user)
     if form.caller == "master":
-        return principal_for(request.user, CALL), _CALLERS["master"]
-    return CLIENT, _CALLERS["public"]
+        return principal_for(request.user, CALL), CALLERS["master"]
+    return CLIENT, CALLERS["public"]
 
 
 def _called(request: HttpRequest, function: Function, form: Form) -> Outcome | None:

@@ -22,6 +22,7 @@ from objects.admin.classes import (  # noqa: F401 (register their pages)
     open_classes,
     permissions,
 )
+from objects.admin.console import pages as _console  # noqa: F401
 from objects.admin.stored import events as _analytics  # noqa: F401
 from objects.admin.stored import files as _files  # noqa: F401
 from objects.admin.stored import parameters as _config  # noqa: F401

@@ -1,4 +1,4 @@
-"""The second factors of staff users, who are Django's."""
+"""Tables about staff users, who are Django's: second factors, and what the console has run."""
 
 from __future__ import annotations
 
@@ -45,3 +45,22 @@ class StaffRecoveryCode(models.Model):
                 fields=("user", "code_hash"), name="objects_staff_recovery_code_unique"
             ),
         )
+
+
+class ConsoleEntry(models.Model):
+    """What a staff user has run in the console, without its secrets. The latest of each stay."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    kind = models.CharField(max_length=20)
+    fields = models.JSONField()
+    """The texts of the form."""
+    status = models.SmallIntegerField()
+    """The HTTP status of the response."""
+    ms = models.FloatField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        db_table = "objects_console_entry"
+        default_permissions = ()
+        permissions = (("use_console", "Can use the console"),)
+        indexes = (models.Index(fields=("user", "-id"), name="objects_console_entry_latest"),)

@@ -13,19 +13,18 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
 from itertools import groupby
-from typing import Annotated, Any, Final, Literal, NamedTuple, NotRequired, TypeAlias, TypedDict
+from typing import Annotated, Any, Final, Literal, NotRequired, TypeAlias, TypedDict
 
 from django.db import transaction
 from msgspec import Meta
 
 from backend.http.bodies.parsers import query_parameters
 from backend.http.call import Call
-from backend.http.edge.paths import check_path, decode_path
-from backend.http.edge.routing import resolve
 from backend.http.exceptions import as_service_error
 from backend.http.idempotency import Keeping
 from backend.http.rate_limits import enter_items, enter_together
 from backend.http.renderers import Answer
+from backend.http.targets import Target, target_of
 from backend.http.views import METHODS, ServiceView, check_context
 from backend.kernel.errors import (
     InvalidJSON,
@@ -277,34 +276,22 @@ def _items(call: Call) -> list[_Item]:
             f"Batch request contains {len(requests)} sub-requests, which exceeds the limit of"
             f" {limit}."
         )
-    target_of = cache(_target)  # most batches write to one class
+    find_target = cache(_target)  # most batches write to one class
     return [
-        _item(call, request, f"requests.{index}", target_of)
+        _item(call, request, f"requests.{index}", find_target)
         for index, request in enumerate(requests)
     ]
 
 
-class _Target(NamedTuple):
-    """Where a path leads: its view, without the mount and the query."""
-
-    path: str
-    view_class: type[ServiceView]
-    names: Mapping[str, str]
-
-
-def _target(path: str) -> _Target:
+def _target(path: str) -> Target:
     """Resolve a path; raises ``InvalidJSON`` if it leads nowhere."""
-    mount = service_settings.MOUNT_PATH
-    bare = decode_path(path.partition("?")[0])
-    check_path(bare, mount)
-    route = resolve(bare[len(mount) :]) if bare.startswith(f"{mount}/") else None
-    view_class = getattr(route.view, "view_class", None) if route else None
-    if route is None or view_class is None or not issubclass(view_class, ServiceView):
+    target = target_of(path)
+    if target is None:
         raise InvalidJSON(f"cannot route batch path {shown(path)}")
-    return _Target(bare[len(mount) :], view_class, route.names)
+    return target
 
 
-def _item(call: Call, request: object, place: str, target_of: Callable[[str], _Target]) -> _Item:
+def _item(call: Call, request: object, place: str, find_target: Callable[[str], Target]) -> _Item:
     if not isinstance(request, dict):
         raise InvalidJSON(f"batch request path must be a string ({place}: expected an object)")
     path = request.get("path")
@@ -321,7 +308,7 @@ def _item(call: Call, request: object, place: str, target_of: Callable[[str], _T
         body = {}
     if not isinstance(body, dict):
         raise InvalidJSON(f"{place}.body: expected an object")
-    target = target_of(path)
+    target = find_target(path)
     if target.view_class is BatchView:
         raise InvalidJSON(f"nested batch requests are not allowed ({place}.path)")
     query = path.partition("?")[2]

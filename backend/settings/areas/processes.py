@@ -53,6 +53,13 @@ class Servers(Area):
         shown="embedded",
         secret=True,
     )
+    SQL_CONSOLE_URL = address(
+        "for [SQL in the admin](admin.md#sql) with a PostgreSQL of your own: the address with a role"
+        " that may only connect",
+        ("postgres", "postgresql"),
+        shown="a role of the embedded PostgreSQL",
+        secret=True,
+    )
     REDIS_URL = address(
         "checked likewise", ("redis", "rediss", "unix"), shown="embedded", secret=True
     )
