@@ -104,6 +104,7 @@ CORS_PREFLIGHT_MAX_AGE = 86400
 # -- PostgreSQL and Redis -----------------------------------------------------------------------
 
 DATABASE_URL = Servers.DATABASE_URL.read()
+SQL_CONSOLE_URL = Servers.SQL_CONSOLE_URL.read()
 REDIS_URL = Servers.REDIS_URL.read()
 EMBEDDED_POSTGRES = not DATABASE_URL
 EMBEDDED_REDIS = not REDIS_URL

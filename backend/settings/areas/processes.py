@@ -54,8 +54,8 @@ class Servers(Area):
         secret=True,
     )
     SQL_CONSOLE_URL = address(
-        "for [SQL in the admin](admin.md#sql) with a PostgreSQL of your own: the address with a role"
-        " that may only connect",
+        "for [SQL in the admin](console.md#sql) with a PostgreSQL of your own: the address with a"
+        " role that may only connect",
         ("postgres", "postgresql"),
         shown="a role of the embedded PostgreSQL",
         secret=True,

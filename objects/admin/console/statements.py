@@ -24,7 +24,6 @@ from backend.http.bodies.parsers import decode_object
 from backend.kernel.connections import postgres
 from backend.kernel.errors import InvalidQuery, ServiceUnavailable
 from backend.logs.setup import get_logger
-from backend.settings.areas.processes import Servers
 from objects.core.names import (
     CREATED_AT,
     INSTALLATION,
@@ -71,7 +70,7 @@ class Rows:
 
 def is_available() -> bool:
     """Whether there is a role to read as: the embedded PostgreSQL's, or that of a setting."""
-    return bool(settings.EMBEDDED_POSTGRES or Servers.SQL_CONSOLE_URL.read())
+    return bool(settings.EMBEDDED_POSTGRES or settings.SQL_CONSOLE_URL)
 
 
 def readable_classes() -> dict[str, ClassTable]:
@@ -166,7 +165,7 @@ def _columns(table: ClassTable) -> str:
 
 def _reader(tables: Iterable[ClassTable]) -> psycopg.Connection[Any]:
     """Return a connection of the role that reads, which may read these classes."""
-    url = Servers.SQL_CONSOLE_URL.read()
+    url = settings.SQL_CONSOLE_URL
     if url:
         parameters = psycopg.conninfo.conninfo_to_dict(url)
         role = str(parameters.get("user", ""))
