@@ -16,6 +16,7 @@ from objects.admin.browser import (  # noqa: F401 (register their pages)
     table,
 )
 from objects.admin.classes import (  # noqa: F401 (register their pages)
+    diagram,
     fields,
     indexes,
     list,
