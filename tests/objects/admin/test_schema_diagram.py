@@ -110,6 +110,7 @@ def test_the_diagram_is_drawn_moved_and_saved(chromium, transactional_db, live_s
         expect(novel).to_be_visible()
         look(page, "schema")
         drawing = page.get_by_role("group", name="Classes and their pointers")
+        page.get_by_role("button", name="Fit").click()
         before = drawing.get_attribute("viewBox")
         page.get_by_role("button", name="Larger").click()
         assert drawing.get_attribute("viewBox") != before
