@@ -11,7 +11,10 @@ from django.template.defaultfilters import filesizeformat
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
 from backend.backups.models import BackupRun
+from backend.overview import advisor, start
 from backend.site.model_admin import ModelAdmin, ReadOnlyModelAdmin
+
+__all__ = ["BackupRunAdmin", "StaffAdmin", "StaffGroupAdmin", "advisor", "start"]
 
 admin.site.unregister((User, Group))
 

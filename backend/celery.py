@@ -34,7 +34,7 @@ from backend.kernel.process.frozen_heap import leave_out_loaded
 from backend.kernel.process.heartbeats import SENT_AT
 from backend.kernel.request_context import Current, begin
 from backend.logs.setup import get_logger
-from backend.settings.schedule import BACK_UP
+from backend.settings.schedule import BACK_UP, REPAIR_INDEXES
 from backend.tasks import overflow, taken
 from backend.tasks.schedule_lock import ScheduleLock
 
@@ -59,6 +59,30 @@ def beat_is_alive() -> None:
 
     with _redis() as client:
         heartbeats.note(client, heartbeats.BEAT)
+
+
+@app.task(name="backend.collect_minutes", ignore_result=True)
+def collect_minutes() -> None:
+    """Store the figures of the last minutes, which the start page of the admin shows."""
+    from backend.overview.collection import collect
+
+    collect()
+
+
+@app.task(name="backend.run_checks", ignore_result=True)
+def run_checks() -> None:
+    """Run the checks of ``doctor`` for the advisor of the admin."""
+    from backend.overview import checkups
+
+    checkups.run()
+
+
+@app.task(name=REPAIR_INDEXES, ignore_result=True)
+def repair_indexes() -> None:
+    """Build the declared indexes that are missing, and drop those that no class declares."""
+    from django.core.management import call_command
+
+    call_command("build_indexes")
 
 
 @app.task(name="backend.start_overflows", ignore_result=True)
@@ -298,7 +322,7 @@ def send_heartbeat(consumer: Any) -> None:
     Redis gives those of a worker that was killed to others. Never raises because of Redis."""
     from django.conf import settings
 
-    from backend.kernel.process import heartbeats
+    from backend.kernel.process import heartbeats, reports
 
     liveness.leave()
     own = (heartbeats.JOBS, heartbeats.CHAIN, heartbeats.BACKFILL)
@@ -310,5 +334,6 @@ def send_heartbeat(consumer: Any) -> None:
             for name in names:
                 heartbeats.note(client, name)
             taken.renew(client, consumer)
+            reports.send(client)
     except redis.RedisError:
         return  # Celery itself reports that Redis is away, and connects again

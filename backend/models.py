@@ -1,13 +1,23 @@
-"""The models of the project package. All but ``BackupRun`` have no table: they are in Redis, or a
-switch, and staff have permissions for them."""
+"""The models of the project package. Those that are declared here have no table: they are in Redis,
+or a switch, and staff have permissions for them."""
 
 from __future__ import annotations
 
 from django.db import models
 
 from backend.backups.models import BackupRun
+from backend.overview.models import Checkup, Hour, Minute, UserSketch
 
-__all__ = ["BackupRun", "LogRecord", "Maintenance", "RateLimit"]
+__all__ = [
+    "BackupRun",
+    "Checkup",
+    "Hour",
+    "LogRecord",
+    "Maintenance",
+    "Minute",
+    "RateLimit",
+    "UserSketch",
+]
 
 
 class LogRecord(models.Model):

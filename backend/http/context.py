@@ -78,8 +78,14 @@ class RequestContext:
             is_routine=route in _ROUTINE,
             about=_about(now),
         )
-        if service_settings.METRICS:
-            request_counts.count(request.method or "", route, response.status_code, duration)
+        request_counts.count(
+            request.method or "",
+            route,
+            response.status_code,
+            duration,
+            is_routine=route in _ROUTINE,
+            user=now.user_id,
+        )
         return response
 
 

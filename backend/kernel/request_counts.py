@@ -1,8 +1,9 @@
 """How many requests there were, and how long they took, over all web processes.
 
-Each process counts for itself and adds its part to two hashes in Redis every few seconds, so
-counting costs a request next to nothing. Without Redis the part waits; what a process has when it
-is killed is lost.
+Each process counts for itself and adds its part to hashes in Redis every few seconds, so counting
+costs a request next to nothing: two hashes of totals for ``/metrics``, and one of each minute,
+which a task stores in the database (``backend.overview``). Without Redis the part waits; what a
+process has when it is killed is lost.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from time import monotonic
+from time import monotonic, time
 from typing import Final
 
 import redis
 from django.conf import settings
 
+from backend.kernel import latencies
 from backend.kernel.connections.redis import asking_once
 
 KEY: Final = "metrics:requests"
@@ -25,6 +27,16 @@ DURATIONS_KEY: Final = "metrics:durations"
 METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 LIMITS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Durations in seconds up to which requests are counted together; one more group is above them."""
+MINUTE: Final = 60
+"""Seconds of the minutes in which requests are counted; a minute has the number of minutes since
+the epoch before it."""
+HOUR: Final = 3600
+REPORTS: Final = "reports"
+"""The field of a minute's hash with the number of additions, also of those without a request."""
+_MINUTES_STORED: Final = 86_400  # seconds
+_USERS_STORED: Final = 31 * 86_400  # seconds
+_MOST_USERS: Final = 10_000
+"""Users that a process remembers between two additions; more aren't counted."""
 _EVERY: Final = 5.0
 _PATIENCE: Final = 0.25
 _SECONDS: Final = "seconds"
@@ -47,19 +59,44 @@ class _Counts:
         self.lock = threading.Lock()
         self.clear()
         self.added_at = monotonic()
+        self.is_added_elsewhere = False
         self.client: redis.Redis | None = None
 
     def clear(self) -> None:
         self.requests: dict[_Place, int] = defaultdict(int)
         self.seconds: dict[_Place, float] = defaultdict(float)
         self.durations: dict[Kind, Taken] = defaultdict(Taken)
+        self.minute: dict[tuple[int, int], int] = defaultdict(int)
+        self.users: set[str] = set()
 
 
 _counts = _Counts()
 
 
-def count(method: str, route: str, status: int, seconds: float) -> None:
-    """Count a request that has been answered. ``route`` has no blanks and is one of few."""
+def minute_key(minute: int) -> str:
+    """Return the name of the hash of a minute: numbers of requests by ``STATUS_CLASS GROUP`` of
+    ``latencies``, such as ``2 7``."""
+    return f"requests:minute:{minute}"
+
+
+def users_key(hour: int) -> str:
+    """Return the name of the sketch (HyperLogLog) of the users of an hour since the epoch."""
+    return f"requests:users:{hour}"
+
+
+def count(
+    method: str,
+    route: str,
+    status: int,
+    seconds: float,
+    *,
+    is_routine: bool = False,
+    user: str | None = None,
+) -> None:
+    """Count a request that has been answered. ``route`` has no blanks and is one of few.
+
+    Routine requests, those of the admin and of probes, aren't part of the minutes.
+    """
     method = method if method in METHODS else "other"
     with _counts.lock:
         _counts.requests[method, status] += 1
@@ -67,8 +104,18 @@ def count(method: str, route: str, status: int, seconds: float) -> None:
         taken = _counts.durations[method, route, f"{status // 100}xx"]
         taken.counts[bisect_left(LIMITS, seconds)] += 1
         taken.seconds += seconds
-        if monotonic() - _counts.added_at < _EVERY:
+        if not is_routine:
+            _counts.minute[status // 100, latencies.group_of(seconds)] += 1
+            if user is not None and len(_counts.users) < _MOST_USERS:
+                _counts.users.add(user)
+        if _counts.is_added_elsewhere or monotonic() - _counts.added_at < _EVERY:
             return
+    add_up()
+
+
+def add_up_in_thread() -> None:
+    """Add what this process has counted; requests don't do so from the first call on."""
+    _counts.is_added_elsewhere = True
     add_up()
 
 
@@ -77,11 +124,22 @@ def add_up() -> None:
     with _counts.lock:
         _counts.added_at = monotonic()
         requests, seconds, durations = _counts.requests, _counts.seconds, _counts.durations
+        minute, users = _counts.minute, _counts.users
         _counts.clear()
-    if not requests:
+    if not requests and not _counts.is_added_elsewhere:
         return
+    now = int(time())
     try:
         with _client().pipeline(transaction=True) as pipeline:
+            key = minute_key(now // MINUTE)
+            pipeline.hincrby(key, REPORTS, 1)
+            for (status_class, group), number in minute.items():
+                pipeline.hincrby(key, f"{status_class} {group}", number)
+            pipeline.expire(key, _MINUTES_STORED)
+            if users:
+                key = users_key(now // HOUR)
+                pipeline.pfadd(key, *users)
+                pipeline.expire(key, _USERS_STORED)
             for (method, status), number in requests.items():
                 pipeline.hincrby(KEY, f"{method} {status} requests", number)
                 pipeline.hincrbyfloat(KEY, f"{method} {status} seconds", seconds[method, status])
@@ -99,6 +157,10 @@ def add_up() -> None:
                 _counts.seconds[answered] += seconds[answered]
             for kind, taken in durations.items():
                 _add(_counts.durations[kind], taken)
+            for group, number in minute.items():
+                _counts.minute[group] += number
+            if len(_counts.users) < _MOST_USERS:
+                _counts.users |= users
 
 
 def _add(to: Taken, more: Taken) -> None:

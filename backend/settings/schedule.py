@@ -7,6 +7,7 @@ from typing import Any, Final
 from backend.settings.timetables import crontab_in_zone
 
 BACK_UP: Final = "backend.back_up"
+REPAIR_INDEXES: Final = "backend.repair_indexes"
 JOBS: Final = "jobs"
 CHAIN: Final = "chain"
 BACKFILL: Final = "backfill"
@@ -14,6 +15,7 @@ ROUTES: Final[dict[str, Any]] = {
     "functions.run_job": {"queue": JOBS},
     # Building an index may take minutes, for which no email should have to wait.
     "objects.learn_indexes": {"queue": JOBS},
+    REPAIR_INDEXES: {"queue": JOBS},
     # A backup may take hours.
     BACK_UP: {"queue": JOBS},
     "chain.backfill": {"queue": BACKFILL},
@@ -22,6 +24,8 @@ ROUTES: Final[dict[str, Any]] = {
 }
 _EVERY: Final[dict[str, tuple[str, float]]] = {
     "beat-is-alive": ("backend.beat_is_alive", 15.0),
+    "collect-minutes": ("backend.collect_minutes", 20.0),
+    "run-checks": ("backend.run_checks", 900.0),
     "start-overflows": ("backend.start_overflows", 15.0),
     "remove-expired": ("objects.remove_expired", 3600.0),
     "deliver-webhooks": ("functions.deliver_due", 30.0),

@@ -55,10 +55,14 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A part of the start page: a template, and what it shows."""
+    """A part of the start page: a template, and what it shows.
+
+    One that ``replaces_menu`` comes before the others, and the start page doesn't repeat the menu.
+    """
 
     template: str
     context: dict[str, Any]
+    replaces_menu: bool = False
 
 
 _pages: dict[str, Page] = {}
@@ -178,8 +182,10 @@ class Site(UnfoldAdminSite):
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> TemplateResponse:
         panels = [panel for make in _panels if (panel := make(request)) is not None]
+        panels.sort(key=lambda panel: not panel.replaces_menu)
+        shows_menu = not any(panel.replaces_menu for panel in panels)
         response: TemplateResponse = super().index(
-            request, {**(extra_context or {}), "panels": panels}
+            request, {**(extra_context or {}), "panels": panels, "shows_menu": shows_menu}
         )
         return response
 

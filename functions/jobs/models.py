@@ -59,6 +59,11 @@ class JobStatus(ModelBackedObject):
                 condition=Q(status__in=(QUEUED, RUNNING)),
                 name="functions_job_status_open",
             ),
+            models.Index(
+                fields=("finished_at",),
+                condition=Q(status=FAILED),
+                name="functions_job_status_failed",
+            ),
         )
 
     def __str__(self) -> str:

@@ -14,9 +14,9 @@ from typing import Any, Final
 from django.conf import settings
 from django.db import connections
 
-from backend.kernel import doctor
+from backend.kernel import doctor, request_counts
 from backend.kernel.outgoing import turns
-from backend.kernel.process import liveness
+from backend.kernel.process import liveness, reports
 from backend.kernel.process.children import name_this
 from backend.logs import setup
 from backend.operations.checks import load_checks
@@ -58,6 +58,7 @@ def _web() -> Role:
         doctor.load_with(load_checks)
         close_others(listeners)
         _raise_file_limit()
+        reports.start(request_counts.add_up_in_thread)
         share = shares.of(liveness.place() or 0)
         serve(rules(application), limits(), listeners, settings.WEB_THREADS, share)
 
@@ -74,6 +75,7 @@ def _realtime() -> Role:
         become("realtime")
         close_others((listening, handoff))
         _raise_file_limit()
+        reports.start()
         _serve_sockets(listening, handoff)
 
     return Role("realtime", work, settings.REALTIME_WORKERS)
@@ -193,12 +195,14 @@ def _beat() -> None:
     """Celery: the schedule, which one process at a time keeps."""
     from backend.celery import app
 
+    reports.start()
     app.Beat(quiet=True).run()
 
 
 def _of_celery(name: str, run: Callable[[], None], count: Callable[[], int] = lambda: 1) -> Role:
     def work() -> None:
         become(name)
+        doctor.load_with(load_checks)
         close_others()
         run()
 
@@ -213,6 +217,7 @@ def archive_role() -> Role:
 
         become("archive")
         close_others()
+        reports.start()
         process.run()
 
     return Role("archive", work)
