@@ -128,7 +128,7 @@ def _charts(stored: Part, *, has_networks: bool) -> list[figures.Chart]:
 
 def _of_requests(stored: Part, time_range: Range, links: _Links) -> list[Number]:
     logs = links.to("logs", "backend.view_logrecord")
-    errors_url = links.to("logs", "backend.view_logrecord", level="error")
+    errors_url = links.to("logs", "backend.view_logrecord", status="5xx")
     titles = ("Requests a minute", "Duration, p95", "Errors")
     values: Figures | None = stored.value
     total = None if values is None else values.total(*RESPONSES)

@@ -172,7 +172,7 @@ def test_slow_queries_and_processes_are_listed(server: redis.Redis) -> None:
     reports.send(server)
     row = ObjectClass.objects.create(name="Game", version=1)
     QueryShape.objects.create(
-        class_id=row.pk, digest="d", shape='[[["score","range"]],[]]', version=1,
+        class_id=row.pk, digest="d", shape='{"where":{"score":"range"},"order":[]}', version=1,
         window_start=this_minute(), last_at=this_minute(), slow_at=this_minute(),
         slow_calls=4, slow_seconds=6,
     )  # fmt: skip
