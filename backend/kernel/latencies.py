@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Final
 
 _STEPS: Final = 4  # groups from one duration to twice of it
@@ -31,14 +32,11 @@ def percentile(counts: Sequence[int], share: float) -> float | None:
     if total == 0:
         return None
     rank = share * total
-    before = 0
-    for place, number in enumerate(counts):
-        if number and before + number >= rank:
-            break
-        before += number
+    sums = [*accumulate(counts)]
+    place = next(place for place, reached in enumerate(sums) if reached and reached >= rank)
     if place == 0:
         return LIMITS[0]
     if place == len(LIMITS):
         return LIMITS[-1]
-    inside = max(0.0, rank - before) / number
+    inside = max(0.0, rank - sums[place - 1]) / counts[place]
     return float(LIMITS[place - 1] * 2 ** (inside / _STEPS))

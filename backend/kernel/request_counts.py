@@ -35,6 +35,8 @@ REPORTS: Final = "reports"
 """The field of a minute's hash with the number of additions, also of those without a request."""
 _MINUTES_STORED: Final = 86_400  # seconds
 _USERS_STORED: Final = 31 * 86_400  # seconds
+MOST_MINUTES: Final = 120
+"""Minutes for which a process waits for Redis with what it has counted in them."""
 _MOST_USERS: Final = 10_000
 """Users that a process remembers between two additions; more aren't counted."""
 _EVERY: Final = 5.0
@@ -42,6 +44,8 @@ _PATIENCE: Final = 0.25
 _SECONDS: Final = "seconds"
 
 _Place = tuple[str, int]
+Minute = dict[tuple[int, int], int]
+"""Numbers of requests by the first digit of their status and their group of ``latencies``."""
 Kind = tuple[str, str, str]
 """Method, route and class of the status (``2xx``)."""
 
@@ -66,7 +70,7 @@ class _Counts:
         self.requests: dict[_Place, int] = defaultdict(int)
         self.seconds: dict[_Place, float] = defaultdict(float)
         self.durations: dict[Kind, Taken] = defaultdict(Taken)
-        self.minute: dict[tuple[int, int], int] = defaultdict(int)
+        self.minutes: dict[int, Minute] = defaultdict(lambda: defaultdict(int))
         self.users: set[str] = set()
 
 
@@ -105,7 +109,8 @@ def count(
         taken.counts[bisect_left(LIMITS, seconds)] += 1
         taken.seconds += seconds
         if not is_routine:
-            _counts.minute[status // 100, latencies.group_of(seconds)] += 1
+            minute = _counts.minutes[int(time()) // MINUTE]
+            minute[status // 100, latencies.group_of(seconds)] += 1
             if user is not None and len(_counts.users) < _MOST_USERS:
                 _counts.users.add(user)
         if _counts.is_added_elsewhere or monotonic() - _counts.added_at < _EVERY:
@@ -124,18 +129,19 @@ def add_up() -> None:
     with _counts.lock:
         _counts.added_at = monotonic()
         requests, seconds, durations = _counts.requests, _counts.seconds, _counts.durations
-        minute, users = _counts.minute, _counts.users
+        minutes, users = _counts.minutes, _counts.users
         _counts.clear()
     if not requests and not _counts.is_added_elsewhere:
         return
     now = int(time())
     try:
         with _client().pipeline(transaction=True) as pipeline:
-            key = minute_key(now // MINUTE)
-            pipeline.hincrby(key, REPORTS, 1)
-            for (status_class, group), number in minute.items():
-                pipeline.hincrby(key, f"{status_class} {group}", number)
-            pipeline.expire(key, _MINUTES_STORED)
+            for minute in {now // MINUTE, *minutes}:
+                key = minute_key(minute)
+                pipeline.hincrby(key, REPORTS, 1)
+                for (status_class, group), number in minutes.get(minute, {}).items():
+                    pipeline.hincrby(key, f"{status_class} {group}", number)
+                pipeline.expire(key, _MINUTES_STORED)
             if users:
                 key = users_key(now // HOUR)
                 pipeline.pfadd(key, *users)
@@ -157,8 +163,9 @@ def add_up() -> None:
                 _counts.seconds[answered] += seconds[answered]
             for kind, taken in durations.items():
                 _add(_counts.durations[kind], taken)
-            for group, number in minute.items():
-                _counts.minute[group] += number
+            for minute in sorted(minutes)[-MOST_MINUTES:]:
+                for answers, number in minutes[minute].items():
+                    _counts.minutes[minute][answers] += number
             if len(_counts.users) < _MOST_USERS:
                 _counts.users |= users
 

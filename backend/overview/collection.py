@@ -46,7 +46,12 @@ def collect(now: datetime | None = None) -> None:
     this = int(now.timestamp()) // MINUTE
     newest = storage.newest()
     last = this - _FIRST if newest is None else int(newest.timestamp()) // MINUTE
-    minutes = range(max(min(last + 1, this - _LATE), this - _MOST), this)
+    # While Redis was away, processes have waited with their counts.
+    waiting = storage.first_without_requests(_time(this - request_counts.MOST_MINUTES))
+    first = min(last + 1, this - _LATE)
+    if waiting is not None:
+        first = min(first, int(waiting.timestamp()) // MINUTE)
+    minutes = range(max(first, this - _MOST), this)
     requests = _part("requests", lambda: _requests(minutes), {})
     values: dict[int, _Values] = {minute: {} for minute in minutes}
     for name, sql in _EVENTS.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from time import monotonic
 from typing import Any, Final
 
 import psycopg
@@ -18,6 +19,8 @@ PROBLEMS: Final = (ServiceError, DatabaseError, psycopg.Error, redis.RedisError,
 """Errors of PostgreSQL and Redis, also of those that don't respond in time."""
 LIMIT: Final = 0.5
 """Seconds for each statement of a part, and for each response of Redis."""
+_ALL: Final = 1.5
+"""Seconds after which no further part of a page is read."""
 
 log = get_logger("overview")
 
@@ -40,15 +43,23 @@ def limited_statements(seconds: float = LIMIT) -> Iterator[None]:
         yield
 
 
-def part(name: str, read: Callable[[], Any]) -> Part:
-    """Read a part. An error of it, also of its code, concerns no other part."""
-    try:
-        with limited_statements():
-            return Part(read())
-    except PROBLEMS as error:
-        log.warning("a part of the start page can't be read", part=name, error=str(error))
-        source = "Redis" if isinstance(error, redis.RedisError) else "The database"
-        return Part(None, f"{source} didn't respond in time, so this can't be shown.")
-    except Exception:
-        log.exception("a part of the start page failed", part=name)
-        return Part(None, "This can't be shown because of an internal error; see the log.")
+class Parts:
+    """The parts of one page, read one after the other."""
+
+    def __init__(self) -> None:
+        self._end = monotonic() + _ALL
+
+    def read(self, name: str, read: Callable[[], Any]) -> Part:
+        """Read a part. An error of it, also of its code, concerns no other part."""
+        if monotonic() > self._end:
+            return Part(None, "Other parts of the page took too long, so this isn't shown.")
+        try:
+            with limited_statements():
+                return Part(read())
+        except PROBLEMS as error:
+            log.warning("a part of the start page can't be read", part=name, error=str(error))
+            source = "Redis" if isinstance(error, redis.RedisError) else "The database"
+            return Part(None, f"{source} didn't respond in time, so this can't be shown.")
+        except Exception:
+            log.exception("a part of the start page failed", part=name)
+            return Part(None, "This can't be shown because of an internal error; see the log.")

@@ -22,7 +22,7 @@ from backend.overview import checkups, figures, live
 from backend.overview.durations import age, duration
 from backend.overview.figures import Figures
 from backend.overview.ranges import RANGES, Range
-from backend.overview.reading import Part, part
+from backend.overview.reading import Part, Parts
 from backend.overview.storage import RESPONSES
 from backend.site.model_admin import Panel, page, start_panel
 from objects.admin.staff_access import class_permission
@@ -81,18 +81,18 @@ def _context(request: HttpRequest) -> dict[str, Any]:
     time_range = RANGES.get(request.GET.get("range", ""), RANGES["hour"])
     now = datetime.now(UTC)
     since = now - time_range.span
-    links = _Links(request)
-    stored = part("figures", lambda: figures.read(time_range, now))
-    moment = part("live figures", lambda: live.moment(since, now))
-    networks = part("networks", lambda: live.networks(since))
-    checkup = part("advisor", checkups.latest)
+    links, parts = _Links(request), Parts()
+    stored = parts.read("figures", lambda: figures.read(time_range, now))
+    moment = parts.read("live figures", lambda: live.moment(since, now))
+    networks = parts.read("networks", lambda: live.networks(since))
+    checkup = parts.read("advisor", checkups.latest)
     numbers = [
         *_of_requests(stored, time_range, links),
         *_of_users(stored, moment, links),
         *_of_failures(stored, links),
         *_of_moment(moment, stored, links),
-        _of_disk(stored, now, links),
-        _of_backups(links),
+        _of_disk(parts, stored, now, links),
+        _of_backups(parts, links),
         _of_checkup(checkup, links),
     ]
     if request.user.has_perm("chain.view_blockchain") and networks.value:
@@ -111,7 +111,7 @@ def _context(request: HttpRequest) -> dict[str, Any]:
         "networks": networks,
         "networks_url": links.to("networks", "chain.view_blockchain"),
         "processes_url": links.to("processes", "backend.view_logrecord"),
-        "slow": part("slow queries", lambda: live.slow_queries(since))
+        "slow": parts.read("slow queries", lambda: live.slow_queries(since))
         if request.user.has_perm(class_permission("view"))
         else None,
     }
@@ -232,14 +232,14 @@ def _of_moment(moment: Part, stored: Part, links: _Links) -> list[Number]:
     ]
 
 
-def _of_disk(stored: Part, now: datetime, links: _Links) -> Number:
+def _of_disk(parts: Parts, stored: Part, now: datetime, links: _Links) -> Number:
     url = links.to("advisor", "backend.view_checkup")
     values: Figures | None = stored.value
     used = None if values is None else values.latest("disk_used")
     total = None if values is None else values.latest("disk_total")
     if values is None or used is None or not total:
         return Number("Disk", _UNKNOWN, "", url)
-    growth = part("growth of the disk", lambda: figures.full_at(used, total, now))
+    growth = parts.read("growth of the disk", lambda: figures.full_at(used, total, now))
     full: datetime | None = growth.value
     note = f"{readable_size(int(total - used))} left"
     if full is not None:
@@ -250,9 +250,9 @@ def _of_disk(stored: Part, now: datetime, links: _Links) -> Number:
     return Number("Disk", f"{share:.0%}", note, url, tone)
 
 
-def _of_backups(links: _Links) -> Number:
+def _of_backups(parts: Parts, links: _Links) -> Number:
     url = links.to("backend_backuprun_changelist", "backend.view_backuprun")
-    read = part("backups", history.state)
+    read = parts.read("backups", history.state)
     if read.value is None:
         return Number("Last backup", _UNKNOWN, read.complaint, url, "warning")
     state: history.State = read.value

@@ -114,6 +114,12 @@ def newest() -> datetime | None:
     return Minute.objects.order_by("-start").values_list("start", flat=True).first()
 
 
+def first_without_requests(since: datetime) -> datetime | None:
+    """Return the first stored minute from ``since`` on that has no counts of requests."""
+    rows = Minute.objects.filter(start__gte=since, minutes=0).order_by("start")
+    return rows.values_list("start", flat=True).first()
+
+
 # One aggregate for each period: grouping all rows sorts them, on the disk.
 _READ: Final = f"""
 SELECT period.start, figures.*
@@ -132,7 +138,11 @@ def read(starts: Sequence[datetime], step: timedelta) -> dict[datetime, Period]:
     those of which nothing is stored are missing."""
     table = "backend_hour" if step % HOUR == timedelta() else "backend_minute"
     with connection.cursor() as cursor:
-        period = {"since": starts[0], "until": starts[-1], "step": step}
+        period: dict[str, datetime | timedelta] = {
+            "since": starts[0],
+            "until": starts[-1],
+            "step": step,
+        }
         cursor.execute(_READ.format(table=table), period)
         rows: list[tuple[Any, ...]] = cursor.fetchall()
     return {row[0]: _period(row[0], row[1:]) for row in rows}

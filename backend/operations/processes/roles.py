@@ -61,6 +61,7 @@ def _web() -> Role:
         reports.start(request_counts.add_up_in_thread)
         share = shares.of(liveness.place() or 0)
         serve(rules(application), limits(), listeners, settings.WEB_THREADS, share)
+        request_counts.add_up()
 
     return Role("web", work, settings.WEB_WORKERS)
 

@@ -11,6 +11,7 @@ from django.db import connection
 from django.test import Client
 
 from backend.kernel import request_counts
+from backend.kernel.connections.redis import asking_once
 from backend.overview import active_users, collection, storage
 from backend.overview.models import Hour, Minute
 from functions.jobs.models import JobStatus
@@ -102,6 +103,25 @@ def test_minutes_without_a_run_are_made_up_for(server: redis.Redis) -> None:
     assert list(Minute.objects.exclude(queued=None).values_list("start", flat=True)) == [
         now - MINUTE
     ]
+
+
+def test_requests_while_redis_is_away_count_in_their_own_minutes(
+    server: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = this_minute()
+    unreachable = asking_once("redis://127.0.0.1:1/0", 0.1)
+    with monkeypatch.context() as patch:
+        patch.setattr(request_counts._counts, "client", unreachable)
+        for ago in (30, 20, 10):
+            patch.setattr(request_counts, "time", lambda at=now - ago * MINUTE: at.timestamp())
+            request_counts.count("GET", "/classes", 200, 0.01)
+            request_counts.add_up()
+            collection.collect(now - (ago - 1) * MINUTE)
+    assert not Minute.objects.exclude(minutes=0).exists()
+    request_counts.add_up()
+    collection.collect(now)
+    starts = Minute.objects.filter(succeeded=1).values_list("start", flat=True)
+    assert sorted(starts) == [now - ago * MINUTE for ago in (30, 20, 10)]
 
 
 def test_a_minute_in_which_no_process_reported_is_unknown_and_not_zero(

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 import redis
 from django.contrib.auth.models import Permission, User
+from django.contrib.staticfiles import finders
 from django.db import connection
 from django.test import Client
 
@@ -27,6 +31,7 @@ from objects.learned.models import QueryShape
 from tests.backend.overview.figures import *  # noqa: F403
 from tests.backend.overview.figures import MINUTE, store, this_minute
 from tests.objects.admin.staff import logged_in
+from tests.other_process import database_url
 
 pytestmark = pytest.mark.django_db
 
@@ -205,6 +210,29 @@ def test_a_part_that_cannot_be_read_leaves_the_others(server: redis.Redis) -> No
     shown = numbers(page)
     assert shown["Requests a minute"] == "-"
     assert shown["Waiting tasks"] == "0"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_part_that_waits_for_a_lock_is_given_up(server: redis.Redis) -> None:
+    client = logged_in()
+    with psycopg.connect(database_url()) as other:
+        other.execute("LOCK TABLE backend_minute, objects_query_shape IN ACCESS EXCLUSIVE MODE")
+        page = client.get("/admin/")
+        other.rollback()
+    assert page.status_code == 200
+    text = page.content.decode()
+    assert text.count("The database didn&#x27;t respond in time") == 2
+    assert numbers(page)["Waiting tasks"] == "0"
+
+
+def test_the_scripts_of_the_page_are_small(server: redis.Redis) -> None:
+    text = logged_in().get("/admin/").content.decode()
+    names = [*re.findall(r'<script[^>]* src="/static/([^"?]+)', text), "backend/charts.js"]
+    assert "backend/overview.js" in names
+    sizes = {
+        name: len(gzip.compress(Path(finders.find(name) or "").read_bytes())) for name in names
+    }
+    assert sum(sizes.values()) < 150_000, sizes
 
 
 def test_the_page_takes_few_statements_whatever_is_stored(
