@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from backend.kernel.errors import ServiceUnavailable
 from backend.settings.conf import service_settings
-from backend.settings.schedule import BACK_UP, REPAIR_INDEXES
-from backend.tasks.registered import task
+from backend.settings.schedule import BACK_UP, JOBS, REPAIR_INDEXES
+from backend.tasks import broker
+from backend.tasks.broker import BrokerAway
 from objects.admin.staff_access import class_permission
 from objects.database import maintenance
 
@@ -27,24 +29,33 @@ class Remedy:
     is_offered: Callable[[], bool] = lambda: True
 
 
+def _send(name: str, **options: str) -> None:
+    try:
+        broker.send(name, **options)
+    except BrokerAway as error:
+        raise ServiceUnavailable(
+            "Redis doesn't respond, so no worker has got the task. Try again later."
+        ) from error
+
+
 REMEDIES: Final[Mapping[str, Remedy]] = {
     "backups": Remedy(
         "Make a backup now",
         OPERATE,
-        lambda: task(BACK_UP).delay(),
+        lambda: _send(BACK_UP, queue=JOBS),
         "A worker makes a backup. The page Backups shows when it is done.",
         lambda: bool(service_settings.BACKUP_SCHEDULE),
     ),
     "expired rows": Remedy(
         "Remove them now",
         OPERATE,
-        lambda: task("objects.remove_expired").delay(),
+        lambda: _send("objects.remove_expired"),
         "A worker removes the expired rows.",
     ),
     "indexes": Remedy(
         "Build and drop indexes",
         class_permission("change"),
-        lambda: task(REPAIR_INDEXES).delay(),
+        lambda: _send(REPAIR_INDEXES, queue=JOBS),
         "A worker builds the missing indexes and drops those that no class declares.",
     ),
     "maintenance mode": Remedy(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+import redis
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.urls import reverse
@@ -19,6 +21,7 @@ from backend.overview.models import Checkup
 from backend.overview.remedies import PAGES, REMEDIES
 from backend.site.staff import ADMINISTRATORS, EDITORS, VIEWERS
 from objects.database import maintenance
+from tests.backend.overview.figures import *  # noqa: F403
 from tests.objects.admin.staff import logged_in, staff_user
 
 pytestmark = pytest.mark.django_db
@@ -126,6 +129,28 @@ def test_a_remedy_is_one_click(report: Checkup) -> None:
         assert maintenance.state() is None
     finally:
         maintenance.off()
+
+
+@pytest.mark.parametrize(
+    ("check", "queue", "task"),
+    [
+        ("indexes", "jobs", "backend.repair_indexes"),
+        ("expired rows", "default", "objects.remove_expired"),
+        ("backups", "jobs", "backend.back_up"),
+    ],
+)
+def test_longer_remedies_are_sent_to_a_worker(
+    server: redis.Redis, settings: Any, check: str, queue: str, task: str
+) -> None:
+    settings.SERVICE = {**settings.SERVICE, "BACKUP_SCHEDULE": "0 3 * * *"}
+    page = logged_in().post(f"/admin/advisor/remedies/{check}/", follow=True)
+    assert REMEDIES[check].done in page.content.decode().replace("&#x27;", "'")
+    (message,) = server.lrange(f"celery:{queue}", 0, -1)
+    assert json.loads(message)["headers"]["task"] == task
+
+
+def test_without_a_schedule_of_backups_none_is_offered(report: Checkup) -> None:
+    assert logged_in().post("/admin/advisor/remedies/backups/").status_code == 404
 
 
 def test_an_unknown_remedy_is_not_there(report: Checkup) -> None:
