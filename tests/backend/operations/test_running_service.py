@@ -8,12 +8,14 @@ import socket
 import stat
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import httpx
 import pytest
 
 from backend.instance.folder import DataFolder, temporary_folder
 from tests.backend.operations.service import PATIENCE, Service, run_manage, run_server
+from tests.polling import until
 
 pytestmark = pytest.mark.xdist_group("running_service")
 
@@ -39,18 +41,36 @@ def test_the_printed_commands_create_an_object_and_read_it_back(service: Service
     assert results[0]["text"] == "hello"
 
 
-def test_the_printed_credentials_open_the_admin(service: Service):
+@contextmanager
+def admin(service: Service) -> Iterator[tuple[httpx.Client, httpx.Response]]:
+    """A client that has logged in with the printed credentials, and the response to that."""
     password = service.printed(r"user admin, password (\S+)")
     with httpx.Client(base_url=service.url, follow_redirects=True, timeout=PATIENCE) as browser:
         page = browser.get("/admin/login/")
         token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', page.text)
         assert token
-        answer = browser.post(
-            "/admin/login/?next=/admin/",
-            data={"csrfmiddlewaretoken": token[1], "username": "admin", "password": password},
+        yield (
+            browser,
+            browser.post(
+                "/admin/login/?next=/admin/",
+                data={"csrfmiddlewaretoken": token[1], "username": "admin", "password": password},
+            ),
         )
-    assert answer.status_code == 200
-    assert answer.url.path == "/admin/"
+
+
+def test_the_printed_credentials_open_the_admin(service: Service):
+    with admin(service) as (_, answer):
+        assert answer.status_code == 200
+        assert answer.url.path == "/admin/"
+
+
+def test_the_start_page_lists_the_processes_of_each_role(service: Service):
+    roles = {"web", "realtime", "worker", "jobs", "chain", "backfill", "beat"}
+    with admin(service) as (browser, _):
+        until(
+            lambda: roles <= {*re.findall(r"<tr><td>(\w+)</td>", browser.get("/admin/").text)},
+            seconds=PATIENCE,
+        )
 
 
 def test_the_address_itself_is_a_page_with_links_and_without_secrets(service: Service):
