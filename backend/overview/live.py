@@ -31,7 +31,7 @@ _MOST_SHAPES: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """Tasks that wait; ``seconds`` is how long the next one has, None without a task."""
+    """Tasks that wait; ``seconds`` is how long the next one has, None without one that is due."""
 
     name: str
     tasks: int
@@ -101,6 +101,18 @@ def moment(since: datetime, until: datetime) -> Moment:
     )
 
 
+def database_queues() -> list[Queue]:
+    """Return what waits in the database: deliveries of webhooks, and pushes."""
+    queues = []
+    for name, read in (
+        ("webhooks", process_metrics.of_deliveries),
+        ("pushes", process_metrics.of_pushes),
+    ):
+        number, age = (sum(sample.value for sample in metric.samples) for metric in read())
+        queues.append(Queue(name, int(number), age if number else None))
+    return queues
+
+
 @dataclass(frozen=True, slots=True)
 class Network:
     """A network, its lag, and its reorganisations in the range."""
@@ -115,7 +127,8 @@ class Network:
 def networks(since: datetime) -> list[Network]:
     """Return the networks of the chain app; empty until one is added."""
     with orm_queries():
-        rows = [*Blockchain.objects.filter(network_id__isnull=False).order_by("network_id")]
+        blockchains = Blockchain.objects.filter(network_id__isnull=False)
+        rows = [*blockchains.order_by("network_id")[:_MOST_NETWORKS]]
         lag_by_network = lags() if rows else {}
         reorganisations = (
             Reorganisation.objects.filter(seen_at__gte=since)
@@ -124,7 +137,7 @@ def networks(since: datetime) -> list[Network]:
         )
         by_network = {row["network_id"]: row for row in reorganisations} if rows else {}
     listed = []
-    for network in rows[:_MOST_NETWORKS]:
+    for network in rows:
         counts = by_network.get(network.network_id, {"number": 0, "deepest": 0})
         lag = lag_by_network.get(network.network_id or 0, UNKNOWN)
         listed.append(
@@ -141,7 +154,6 @@ class SlowQuery:
     shape: str
     calls: int
     seconds: float
-    latest: datetime
 
 
 def slow_queries(since: datetime) -> list[SlowQuery]:
@@ -163,10 +175,7 @@ def slow_queries(since: datetime) -> list[SlowQuery]:
             str(shape),
             row.slow_calls,
             row.slow_seconds / row.slow_calls,
-            row.slow_at,
         )
         for row in rows
-        if row.class_id in names
-        and row.slow_at is not None
-        and (shape := decode(row.shape)) is not None
+        if row.class_id in names and (shape := decode(row.shape)) is not None
     ]

@@ -108,6 +108,7 @@ def _context(request: HttpRequest) -> dict[str, Any]:
         "charts": _charts(stored, has_networks=networks.value is not None),
         "stored": stored,
         "moment": moment,
+        "database_queues": parts.read("queues of the database", live.database_queues),
         "networks": networks,
         "networks_url": links.to("networks", "chain.view_blockchain"),
         "processes_url": links.to("processes", "backend.view_logrecord"),

@@ -7,6 +7,7 @@ import json
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from time import time
 from typing import Any
 
 import psycopg
@@ -25,6 +26,7 @@ from backend.overview.ranges import RANGES
 from backend.overview.storage import HOUR
 from backend.site.staff import ADMINISTRATORS, VIEWERS
 from chain.models import Blockchain, Reorganisation
+from functions.webhooks.models import Delivery
 from objects.core.names import new_object_id
 from objects.definitions.models import ObjectClass
 from objects.learned.models import QueryShape
@@ -185,6 +187,25 @@ def test_slow_queries_and_processes_are_listed(server: redis.Redis) -> None:
     assert "score (range)" in text
     assert "1.50 s" in text
     assert re.search(r"<td>test</td>", text)
+
+
+def test_queues_have_the_age_of_what_is_next(server: redis.Redis) -> None:
+    sent = {"headers": {"sent_at": time() - 90}}
+    server.lpush("celery:jobs", json.dumps(sent))
+    due = this_minute() - 2 * HOUR
+    Delivery.objects.create(
+        key="k", hook_id=1, about="x", body="", state="pending", created_at=due, due_at=due
+    )
+    page = logged_in().get("/admin/")
+    rows = re.findall(
+        r"<tr><td>(\w+)</td><td[^>]*>(\d+)</td><td[^>]*>([\d.-]+)", page.content.decode()
+    )
+    queues = {name: (int(tasks), age) for name, tasks, age in rows}
+    assert queues["default"] == (0, "-")
+    assert queues["jobs"][0] == queues["webhooks"][0] == 1
+    assert 89 < float(queues["jobs"][1]) < 150
+    assert 7199 < float(queues["webhooks"][1]) < 7400
+    assert numbers(page)["Waiting tasks"].startswith("1 | the next one for 9")
 
 
 def test_without_redis_the_rest_is_there_and_says_what_is_missing(
