@@ -138,7 +138,7 @@ def read(starts: Sequence[datetime], step: timedelta) -> dict[datetime, Period]:
     those of which nothing is stored are missing."""
     table = "backend_hour" if step % HOUR == timedelta() else "backend_minute"
     with connection.cursor() as cursor:
-        period: dict[str, datetime | timedelta] = {
+        period: dict[str, Any] = {
             "since": starts[0],
             "until": starts[-1],
             "step": step,
