@@ -1,6 +1,7 @@
 """The Celery application.
 
-A task that is started while a request is answered logs with that request's id. Tasks are
+A task that is started while a request is answered logs with that request's id, and so do the tasks
+that it starts. Tasks are
 acknowledged when they are done, so a task whose worker dies is run again: tasks must bear that.
 """
 
@@ -35,7 +36,7 @@ from backend.kernel.process.heartbeats import SENT_AT
 from backend.kernel.request_context import Current, begin
 from backend.logs.setup import get_logger
 from backend.settings.schedule import BACK_UP, REPAIR_INDEXES
-from backend.tasks import overflow, taken
+from backend.tasks import broker, overflow, taken
 from backend.tasks.schedule_lock import ScheduleLock
 
 # Started by root on a bare machine, everything but the engines runs as root; JSON is all we accept.
@@ -48,7 +49,7 @@ app.config_from_object("django.conf:settings", namespace="CELERY")
 # Those of rooms inside our apps are imported by the apps' ``wiring``.
 app.autodiscover_tasks()
 
-HEADER = "request_id"
+HEADER = broker.HEADER
 _HEARTBEAT_INTERVAL = 5.0  # seconds
 
 
@@ -130,11 +131,10 @@ def _send_with(headers: dict[str, Any], **kwargs: Any) -> None:
 @signals.task_prerun.connect
 def _bind_request_id(task_id: str, task: Any, **kwargs: Any) -> None:
     clear_contextvars()
-    request_id = getattr(task.request, HEADER, None)
-    bind_contextvars(task=task.name, task_id=task_id)
-    if request_id:
-        bind_contextvars(request_id=request_id)
-    begin(Current(request_id or task_id))
+    # What no request has caused, such as a task of the schedule, gives its id to what it causes.
+    request_id = getattr(task.request, HEADER, None) or task_id
+    bind_contextvars(task=task.name, task_id=task_id, request_id=request_id)
+    begin(Current(request_id))
 
 
 @signals.task_postrun.connect

@@ -16,7 +16,8 @@ from backend.http.views import ServiceView
 from backend.kernel.errors import PushMisconfigured, ServiceUnavailable
 from backend.kernel.texts.encoding import encode_json
 from backend.logs import search, store
-from backend.logs.search import LogFilter, LogUnavailable
+from backend.logs.filters import LogFilter
+from backend.logs.search import LogUnavailable
 from backend.openapi import DateTime, answer, describes, query
 from objects.core.values import wire_time
 

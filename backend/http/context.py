@@ -2,18 +2,20 @@
 
 It gives the request an id (the client's ``X-Request-Id`` where that is well formed), carries it
 into every line logged meanwhile and into the answer's header, and logs one line a request: method,
-path, status, duration. The query string and headers are never logged.
+path, status, duration, who sent it, and what it was about. The query string and headers are never
+logged.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import cache
 from time import perf_counter
 from typing import Any
 
 import structlog.contextvars
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from structlog.contextvars import bind_contextvars, clear_contextvars
 
 from backend.http.renderers import JsonResponse
@@ -31,6 +33,13 @@ _MOST_PROXIES = 8  # trusted proxies in a row
 _OUTSIDE = frozenset({"admin", "static", "health", "ready", "metrics"})
 _ROUTINE = frozenset(f"/{word}" for word in _OUTSIDE)
 _LONGEST_ERROR = 500  # characters in the log
+_LOGGED_NAMES = ("class_name", "object_id", "network_id", "trigger_name")
+_KINDS_OF_NAMES = {
+    "/functions/{name}": "function",
+    "/hooks/functions/{name}": "function",
+    "/jobs/{name}": "job",
+    "/cloud_code/jobs/{name}": "job",
+}
 # What structlog's context has ever had in this process. ``clear_contextvars`` goes through all
 # context variables, and there are dozens: 4 µs a request.
 _ever_bound = structlog.contextvars._CONTEXT_VARS
@@ -38,9 +47,9 @@ _BOUND_HERE = frozenset({f"{structlog.contextvars.STRUCTLOG_KEY_PREFIX}request_i
 _WELL_FORMED = re.compile(r"[A-Za-z0-9_.-]{8,64}").fullmatch
 
 
-def new_request_id() -> str:
-    """128 random bits, as text."""
-    return random_bytes(16).hex()
+def request_id_of(sent_id: str) -> str:
+    """Return the id that a client has sent where it is well formed, or else 128 random bits."""
+    return sent_id if _WELL_FORMED(sent_id) else random_bytes(16).hex()
 
 
 class RequestContext:
@@ -51,8 +60,7 @@ class RequestContext:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         begin = perf_counter()
-        sent_id = request.META.get("HTTP_X_REQUEST_ID", "")
-        request_id = sent_id if _WELL_FORMED(sent_id) else new_request_id()
+        request_id = request_id_of(request.META.get("HTTP_X_REQUEST_ID", ""))
         request.id = request_id  # type: ignore[attr-defined]
         if _ever_bound.keys() != _BOUND_HERE:
             clear_contextvars()
@@ -68,7 +76,8 @@ class RequestContext:
         else:
             response.headers[HEADER] = request_id
         duration = perf_counter() - begin
-        route = getattr(request, "route", None) or _outside(request.path_info)
+        rest_route = getattr(request, "route", None)
+        route = rest_route or _outside(request.path_info)
         request_line(
             request_id,
             now.method or request.method or "",
@@ -76,7 +85,7 @@ class RequestContext:
             response.status_code,
             round(duration * 1000, 2),
             is_routine=route in _ROUTINE,
-            about=_about(now),
+            about=_about(request, response, now, rest_route),
         )
         request_counts.count(
             request.method or "",
@@ -89,17 +98,56 @@ class RequestContext:
         return response
 
 
-def _about(request: Current) -> dict[str, str | int]:
+def _about(
+    request: HttpRequest, response: HttpResponseBase, now: Current, rest_route: str | None
+) -> dict[str, str | int]:
     """Return what explains the outcome of a request in its log line."""
     about: dict[str, str | int] = {}
-    if request.key:
-        about["key"] = request.key
-    if request.user_id is not None:
-        about["user"] = request.user_id
-    if request.error is not None:
-        about["code"] = request.error.code
-        about["error"] = shortened(request.error.message, _LONGEST_ERROR)
+    if rest_route is not None:
+        about["route"] = rest_route
+        logged = _logged_names(rest_route)
+        for name, value in now.names.items():
+            if name in logged:
+                about[logged[name]] = value
+        if response.status_code == 201 and "object_id" not in about and "class_name" in about:
+            about["object_id"] = response.headers.get("Location", "").rpartition("/")[2]
+    else:
+        _add_page(about, request)
+    if isinstance(response, HttpResponse):
+        about["bytes"] = len(response.content)
+    about["address"] = now.address or client_address(request.META)
+    if now.key:
+        about["key"] = now.key
+    if now.user_id is not None:
+        about["user"] = now.user_id
+        if now.session_id is not None:
+            about["session"] = now.session_id
+    if now.ran:
+        about["ran"] = ", ".join(now.ran)
+    if now.error is not None:
+        if now.item:
+            about["item"] = now.item
+        about["code"] = now.error.code
+        about["error"] = shortened(now.error.message, _LONGEST_ERROR)
     return about
+
+
+@cache
+def _logged_names(route: str) -> Mapping[str, str]:
+    """Return what the names in the path of a route are called in the log, those that it has."""
+    logged = {name: name for name in _LOGGED_NAMES}
+    return logged if route not in _KINDS_OF_NAMES else {**logged, "name": _KINDS_OF_NAMES[route]}
+
+
+def _add_page(about: dict[str, str | int], request: HttpRequest) -> None:
+    """Add the name of a page, and of the staff user who has requested it."""
+    match = request.resolver_match
+    if match is not None and match.view_name:
+        about["route"] = match.view_name
+    # Where Django's middleware has it. ``request.user`` would read it for the log line alone.
+    user = getattr(request, "_cached_user", None)
+    if user is not None and user.is_staff:
+        about["key"], about["staff"] = "staff", user.get_username()
 
 
 def _outside(path: str) -> str:

@@ -63,7 +63,7 @@ def admitted(
     """
     now = current()
     now.method = method
-    address = client_address(request.META)
+    now.address = address = client_address(request.META)
     network = client_network(address)
     if credentials.master_key is None and credentials.maintenance_key is None:
         slow_statements().check(network)
@@ -75,10 +75,9 @@ def admitted(
         enter(request, method, address, None, "", *parameters)
         raise
     key = key_name(credentials)
-    now.user_id = principal.user_id
+    now.user_id, now.session_id = principal.user_id, principal.session_id
     now.key = kind_of_key(principal, key)
     enter(request, method, address, principal, key, *parameters)
-    now.address = address
     if principal.is_master:
         now.budget = None
     else:

@@ -80,8 +80,15 @@ class Current:
     method: str = ""
     """What the request does, which SDKs send in its body (``_method``)."""
     user_id: str | None = None
+    session_id: str | None = None
     key: str = ""
     """The kind of its key, for its log line: "master", "rest key", …"""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """The names in the path of its route: of a class, an object, a function, …"""
+    item: str = ""
+    """Method and path of the item of a batch that ``error`` and ``names`` are about."""
+    ran: tuple[str, ...] = ()
+    """The first functions, triggers and jobs that ran for it, such as "function pay"."""
     error: ServiceError | None = None
     """The error that is its response."""
     webhooks: WebhookUse | None = None

@@ -17,7 +17,11 @@ def encode(record: Mapping[str, Any]) -> bytes:
 
     JSON escapes those below U+0020 alone; terminals obey U+009B as well. Raises ``InvalidJSON``.
     """
-    return _CONTROLS.sub(_escaped, _encode(record))
+    line = _encode(record)
+    # Most lines have none of them, and finding that out is cheaper than trying the pattern.
+    if line.isascii() and b"\x7f" not in line:
+        return line
+    return _CONTROLS.sub(_escaped, line)
 
 
 def _escaped(match: re.Match[bytes]) -> bytes:

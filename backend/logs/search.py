@@ -1,75 +1,77 @@
-"""Reading what ``backend.logs.store`` keeps: newest first, page by page, bounded in work.
+"""Reading what ``backend.logs.store`` keeps: bounded in time, and continued where it stopped.
 
-What asks by a request id, a level and so on reads the records one after the other, since Redis
-has no index of them; a page reads at most ``MOST_READ`` records and then says where the next one
-begins.
+Redis has no index of the records. A script in Redis reads them block by block and returns those
+with the texts that a filter requires (``LogFilter.needles``), which are decoded and compared here.
+A search that has used its time says how far it has read.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from functools import lru_cache
+from time import monotonic
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import redis
 from django.conf import settings
 
 from backend.kernel.connections.redis import lasting
+from backend.logs.filters import LogFilter
 from backend.logs.store import FIELD, STREAM
 
-MOST_READ = 25_000
-LEVELS = ("debug", "info", "warning", "error", "critical")
-_AT_ONCE = 1000
-_PATIENCE = 5.0  # seconds
-_BLOCK = 1000  # milliseconds that Redis waits for a new record
-_LAST_OF_MILLISECOND = 2**64 - 1
-_STATUS = re.compile(r"[1-5]([0-9]{2}|xx|XX)").fullmatch
-_PLACE = re.compile(r"[0-9]{1,20}-[0-9]{1,20}").fullmatch
+SECONDS: Final = 0.2
+"""How long one search reads records."""
+_AT_ONCE: Final = 500
+_PATIENCE: Final = 5.0  # seconds
+_BLOCK: Final = 1000  # milliseconds that Redis waits for a new record
+_LAST_OF_MILLISECOND: Final = 2**64 - 1
+_MOST_NEW: Final = 2000  # records that one call of ``newer`` reads
+_MOST_OF_REQUEST: Final = 500
+_BEFORE_RECORD: Final = 120_000
+"""Milliseconds before a record in which its request may have begun."""
+_PLACE: Final = re.compile(r"[0-9]{1,20}-[0-9]{1,20}").fullmatch
+
+# KEYS: the stream. ARGV: the command, both ends, how many records, and texts that each has. Returns
+# how many were read, the place of the last one, and places and records in turns, a line each: one
+# text is several times cheaper to read than a reply of many.
+_READ: Final = """
+local entries = redis.call(ARGV[1], KEYS[1], ARGV[2], ARGV[3], 'COUNT', ARGV[4])
+local lines = {}
+for i = 1, #entries do
+  local fields = entries[i][2]
+  local record = fields[1] == 'r' and fields[2] or ''
+  local matches = not string.find(record, '\\n', 1, true)
+  for needle = 5, #ARGV do
+    matches = matches and string.find(record, ARGV[needle], 1, true)
+  end
+  if matches then
+    lines[#lines + 1] = entries[i][1]
+    lines[#lines + 1] = record
+  end
+end
+local last = #entries > 0 and entries[#entries][1] or ''
+return {#entries, last, table.concat(lines, '\\n')}
+"""
 
 
 class LogUnavailable(Exception):
     """Redis doesn't answer."""
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """A record and its place in the stream."""
 
     place: str
-    fields: dict[str, Any] = field(default_factory=dict)
+    fields: dict[str, Any]
 
-
-@dataclass(frozen=True)
-class LogFilter:
-    """Which records are asked for; an empty text asks for nothing.
-
-    ``level`` is the lowest one. ``path`` and ``text`` are looked for without regard to case, a
-    text in all values. ``status`` is one of a response, such as ``403``, or a class of them, such
-    as ``4xx``; ``code`` is that of an error.
-    """
-
-    request_id: str = ""
-    level: str = ""
-    process: str = ""
-    path: str = ""
-    text: str = ""
-    status: str = ""
-    code: str = ""
-
-    def finds(self, fields: dict[str, Any]) -> bool:
-        """Whether a record matches."""
-        return (
-            (not self.request_id or fields.get("request_id") == self.request_id)
-            and (not self.level or _rank(fields.get("level")) >= _rank(self.level))
-            and (not self.process or fields.get("process") == self.process)
-            and (not self.status or _is_of_status(str(fields.get("status", "")), self.status))
-            and (not self.code or str(fields.get("code", "")) == self.code)
-            and (not self.path or self.path.casefold() in str(fields.get("path", "")).casefold())
-            and (not self.text or any(self.text.casefold() in t for t in _texts(fields.values())))
-        )
+    @property
+    def milliseconds(self) -> int:
+        """When it was stored, since the epoch: at most seconds after it was logged."""
+        return milliseconds_of(self.place)
 
 
 @dataclass(frozen=True)
@@ -80,30 +82,73 @@ class Page:
     older: str | None
 
 
+@dataclass(frozen=True)
+class Slice:
+    """Some records in the order of their places. ``end`` is how far was read, None if all was."""
+
+    entries: list[Entry]
+    end: str | None
+
+
+class Block(NamedTuple):
+    """Matching records of one read, and the place of the last record that was read."""
+
+    entries: list[Entry]
+    last: str
+    is_cut: bool
+    """Whether the search ends here, since its time is over, and there may be more to read."""
+
+
 def is_place(text: str) -> bool:
     """Whether this can be a place in the stream."""
-    return _PLACE(text) is not None
+    return _PLACE(text) is not None and all(int(part) < 2**64 for part in text.split("-"))
+
+
+def milliseconds_of(place: str) -> int:
+    """Return the time of a place in the stream, in milliseconds since the epoch."""
+    return int(place.partition("-")[0])
 
 
 def search(
-    criteria: LogFilter, *, before: str | None = None, limit: int = 100, most_read: int = MOST_READ
+    criteria: LogFilter,
+    *,
+    before: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    limit: int = 100,
+    most_read: int | None = None,
+    seconds: float = SECONDS,
 ) -> Page:
-    """The newest records that are asked for, older than the place ``before``.
+    """Return the newest matching records, of a period, and older than the place ``before``.
 
     A page may be short or empty and yet have an older one. Raises ``LogUnavailable``.
     """
     entries: list[Entry] = []
-    last: str | None = None
-    for number, (place, raw) in enumerate(_newest_first(before), start=1):
-        last = place
-        # Cheaper than decoding: an id is written in no other way than as it is.
-        if not criteria.request_id or criteria.request_id.encode() in raw:
-            fields = _decoded(raw)
-            if fields is not None and criteria.finds(fields):
-                entries.append(Entry(place, fields))
-        if len(entries) == limit or number == most_read:
-            return Page(entries, last)
+    for block in scan(
+        criteria, before=before, since=since, until=until, most_read=most_read, seconds=seconds
+    ):
+        entries += block.entries
+        if len(entries) >= limit:
+            del entries[limit:]
+            return Page(entries, entries[-1].place)
+        if block.is_cut:
+            return Page(entries, block.last)
     return Page(entries, None)
+
+
+def scan(
+    criteria: LogFilter,
+    *,
+    before: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    most_read: int | None = None,
+    seconds: float = SECONDS,
+) -> Iterator[Block]:
+    """Yield matching records, newest first, block by block. Raises ``LogUnavailable``."""
+    first = "-" if since is None else str(milliseconds(since))
+    last = f"({before}" if before else "+" if until is None else str(milliseconds(until))
+    yield from _blocks(criteria, "XREVRANGE", last, first, most_read, seconds)
 
 
 def between(
@@ -113,22 +158,60 @@ def between(
     *,
     oldest_first: bool = False,
     limit: int = 100,
-    most_read: int = MOST_READ,
+    most_read: int | None = None,
+    seconds: float = SECONDS,
 ) -> list[Entry]:
     """Return the matching records of a period, both times included.
 
-    It reads at most ``most_read`` records, so it may miss older (or newer) ones. Raises
+    It may miss older (or newer) ones when its time is over. Raises ``LogUnavailable``.
+    """
+    first, last = str(milliseconds(since)), str(milliseconds(until))
+    command = "XRANGE" if oldest_first else "XREVRANGE"
+    ends = (first, last) if oldest_first else (last, first)
+    entries: list[Entry] = []
+    for block in _blocks(criteria, command, *ends, most_read, seconds):
+        entries += block.entries
+        if len(entries) >= limit:
+            break
+    return entries[:limit]
+
+
+def newer(criteria: LogFilter, place: str, *, limit: int = 100) -> Slice:
+    """Return matching records after a place, the oldest first, and how far was read.
+
+    ``end`` is the place itself if there is nothing new. Raises ``LogUnavailable``.
+    """
+    entries: list[Entry] = []
+    end = place
+    for block in _blocks(criteria, "XRANGE", f"({place}", "+", _MOST_NEW, SECONDS):
+        entries += block.entries
+        end = block.last or end
+        if len(entries) >= limit:
+            del entries[limit:]
+            return Slice(entries, entries[-1].place)
+    return Slice(entries, end)
+
+
+def of_request(request_id: str, place: str) -> Slice:
+    """Return what all processes logged for the request of the record at this place, in order.
+
+    Its time is bounded, so later consequences may be missing: ``end`` is how far was read. Raises
     ``LogUnavailable``.
     """
-    first, last = _milliseconds(since), _milliseconds(until)
     entries: list[Entry] = []
-    for number, (place, raw) in enumerate(_period(first, last, oldest_first), start=1):
-        fields = _decoded(raw)
-        if fields is not None and criteria.finds(fields):
-            entries.append(Entry(place, fields))
-        if len(entries) >= limit or number >= most_read:
+    start = str(max(0, milliseconds_of(place) - _BEFORE_RECORD))
+    criteria = LogFilter(request_id=request_id)
+    end = None
+    for block in _blocks(criteria, "XRANGE", start, "+", None, SECONDS):
+        entries += block.entries
+        if len(entries) >= _MOST_OF_REQUEST or block.is_cut:
+            end = block.last
             break
-    return entries
+    # Each process sends its records a moment after it has logged them.
+    in_order = sorted(
+        entries[:_MOST_OF_REQUEST], key=lambda entry: str(entry.fields.get("timestamp", ""))
+    )
+    return Slice(in_order, end)
 
 
 def follow(criteria: LogFilter, since: datetime) -> Iterator[Entry]:
@@ -136,9 +219,9 @@ def follow(criteria: LogFilter, since: datetime) -> Iterator[Entry]:
 
     Raises ``LogUnavailable``.
     """
-    place = f"{_milliseconds(since)}-{_LAST_OF_MILLISECOND}"
+    place = f"{milliseconds(since)}-{_LAST_OF_MILLISECOND}"
     while True:
-        for position, raw in _newer(place):
+        for position, raw in _next(place):
             fields = _decoded(raw)
             if fields is not None and criteria.finds(fields):
                 yield Entry(position, fields)
@@ -146,37 +229,83 @@ def follow(criteria: LogFilter, since: datetime) -> Iterator[Entry]:
 
 
 def entry(place: str) -> Entry | None:
-    """The record at this place, or None if it is there no more. Raises ``LogUnavailable``."""
+    """Return the record at this place, or None if it is there no more. Raises
+    ``LogUnavailable``."""
     if not is_place(place):
         return None
-    for position, raw in _read("XRANGE", place, place, 1):
-        fields = _decoded(raw)
-        return None if fields is None else Entry(position, fields)
+    for block in _blocks(LogFilter(), "XRANGE", place, place, 1, SECONDS):
+        return block.entries[0] if block.entries else None
     return None
 
 
-def _newest_first(before: str | None) -> Iterator[tuple[str, bytes]]:
-    end = "+" if before is None else f"({before}"
+def oldest() -> str | None:
+    """Return the place of the oldest record, or None if there is none. Raises
+    ``LogUnavailable``."""
+    return _outermost("XRANGE", "-", "+")
+
+
+def newest() -> str:
+    """Return the place of the newest record. Raises ``LogUnavailable``."""
+    return _outermost("XREVRANGE", "+", "-") or "0-0"
+
+
+def _outermost(command: str, first: str, last: str) -> str | None:
+    _, place, _ = _read(command, first, last, 1, [])
+    return place or None
+
+
+def _blocks(
+    criteria: LogFilter,
+    command: str,
+    first: str,
+    last: str,
+    most_read: int | None,
+    seconds: float,
+) -> Iterator[Block]:
+    deadline = monotonic() + seconds
+    needles, folded = criteria.needles, criteria.folded_needles
+    compares = criteria != LogFilter()
+    remaining = most_read
     while True:
-        records = _read("XREVRANGE", end, "-", _AT_ONCE)
-        yield from records
-        if len(records) < _AT_ONCE:
+        count = _AT_ONCE if remaining is None else min(_AT_ONCE, remaining)
+        read, end, text = _read(command, first, last, count, needles)
+        entries = []
+        lines = iter(text.split(b"\n") if text else ())
+        for place, raw in zip(lines, lines, strict=True):
+            if folded:
+                lower = raw.lower()
+                if any(needle not in lower for needle in folded):
+                    continue
+            fields = _decoded(raw)
+            if fields is not None and (not compares or criteria.finds(fields)):
+                entries.append(Entry(place.decode(), fields))
+        if remaining is not None:
+            remaining -= read
+        is_end = read < count
+        is_cut = not is_end and (remaining == 0 or monotonic() >= deadline)
+        yield Block(entries, end, is_cut)
+        if is_end or is_cut:
             return
-        end = f"({records[-1][0]}"
+        first = f"({end}"
 
 
-def _period(first: int, last: int, oldest_first: bool) -> Iterator[tuple[str, bytes]]:
-    command = "XRANGE" if oldest_first else "XREVRANGE"
-    start, end = (str(first), str(last)) if oldest_first else (str(last), str(first))
-    while True:
-        records = _read(command, start, end, _AT_ONCE)
-        yield from records
-        if len(records) < _AT_ONCE:
-            return
-        start = f"({records[-1][0]}"
+def _read(
+    command: str, first: str, last: str, count: int, needles: list[bytes]
+) -> tuple[int, str, bytes]:
+    try:
+        script = _script(settings.REDIS_URL)
+        reply: Any = script(keys=[STREAM], args=[command, first, last, count, *needles])
+    except (redis.RedisError, OSError) as error:
+        raise LogUnavailable(type(error).__name__) from None
+    return reply[0], reply[1].decode(), reply[2]
 
 
-def _newer(place: str) -> list[tuple[str, bytes]]:
+@lru_cache(maxsize=2)
+def _script(url: str) -> Any:
+    return lasting(url, _PATIENCE).register_script(_READ)
+
+
+def _next(place: str) -> list[tuple[str, bytes]]:
     """Wait for records after this place."""
     command = ("XREAD", "COUNT", _AT_ONCE, "BLOCK", _BLOCK, "STREAMS", STREAM, place)
     try:
@@ -190,18 +319,9 @@ def _newer(place: str) -> list[tuple[str, bytes]]:
     return [(position.decode(), fields.get(FIELD, b"")) for position, fields in entries]
 
 
-def _milliseconds(time: datetime) -> int:
+def milliseconds(time: datetime) -> int:
     """Return a time as the first part of a place in the stream, which is never negative."""
     return max(0, int(time.timestamp() * 1000))
-
-
-def _read(command: str, first: str, last: str, most: int) -> list[tuple[str, bytes]]:
-    try:
-        with lasting(settings.REDIS_URL, _PATIENCE) as client:
-            answer: Any = client.execute_command(command, STREAM, first, last, "COUNT", most)
-    except (redis.RedisError, OSError) as error:
-        raise LogUnavailable(type(error).__name__) from None
-    return [(place.decode(), fields.get(FIELD, b"")) for place, fields in answer]
 
 
 def _decoded(raw: bytes) -> dict[str, Any] | None:
@@ -210,28 +330,3 @@ def _decoded(raw: bytes) -> dict[str, Any] | None:
     except msgspec.DecodeError:
         return None
     return fields if isinstance(fields, dict) else None
-
-
-def is_status(text: str) -> bool:
-    """Whether this can be the ``status`` of a filter."""
-    return _STATUS(text) is not None
-
-
-def _is_of_status(status: str, pattern: str) -> bool:
-    return status[:1] == pattern[:1] if pattern[1:].lower() == "xx" else status == pattern
-
-
-def _rank(level: object) -> int:
-    return LEVELS.index(level) if isinstance(level, str) and level in LEVELS else -1
-
-
-def _texts(values: Iterable[Any]) -> Iterator[str]:
-    """All texts and numbers in these values, in one case."""
-    for value in values:
-        if isinstance(value, dict):
-            yield from _texts(value.keys())
-            yield from _texts(value.values())
-        elif isinstance(value, list):
-            yield from _texts(value)
-        else:
-            yield str(value).casefold()

@@ -322,8 +322,13 @@ def request_line(
         level = "debug" if is_routine and status < 400 else "info"
     if _LEVELS[level] < _lowest:
         return
-    path = mask_text(path)
-    masked = {name: mask_text(v) if isinstance(v, str) else v for name, v in about.items()}
+    if ":" in path or "=" in path:
+        path = mask_text(path)
+    # As ``mask_text`` does, without calling it for each of a dozen texts.
+    masked = {
+        name: mask_text(value) if type(value) is str and (":" in value or "=" in value) else value
+        for name, value in about.items()
+    }
     if _style != "json":
         line = {"method": method, "path": path, "status": status, "ms": ms, **masked}
         getattr(get_logger("request"), level)("request", **line)

@@ -19,6 +19,7 @@ import redis
 from celery import Task, current_app
 from kombu.exceptions import LimitExceeded, OperationalError
 from kombu.pools import ProducerPool
+from structlog.contextvars import get_contextvars
 
 from backend.kernel.process.exit_hooks import at_end
 from backend.logs.setup import get_logger
@@ -29,6 +30,8 @@ PAUSE: Final = 2.0
 """Seconds in which it isn't asked again after it hasn't answered."""
 LAST: Final = 5.0
 """Seconds that a process which ends has for the tasks that still wait."""
+HEADER: Final = "request_id"
+"""The header of a task's message with the id of the request that has caused it."""
 _CONNECTIONS: Final = 16
 _MOST: Final = 10_000  # tasks that wait
 _MOST_BYTES: Final = 32 * 1024 * 1024
@@ -43,6 +46,7 @@ class BrokerAway(Exception):
 class _Waiting(NamedTuple):
     task: Task
     args: Sequence[Any]
+    options: Mapping[str, Any]
     size: int
 
 
@@ -84,11 +88,14 @@ class _Broker:
 
     def send_later(self, task: Task, args: Sequence[Any]) -> None:
         size = len(repr(args))  # about as many bytes as its message has
+        # Another thread sends it, which doesn't know the request.
+        request_id = get_contextvars().get(HEADER)
+        options = {"headers": {HEADER: request_id}} if request_id else {}
         with self._lock:
             if len(self._waiting) >= _MOST or self._bytes + size > _MOST_BYTES:
                 log.error("a task is lost: too many wait for the broker", task=task.name)
                 return
-            self._waiting.append(_Waiting(task, args, size))
+            self._waiting.append(_Waiting(task, args, options, size))
             self._bytes += size
             self._something_waits.notify()
             if self._thread is None:
@@ -146,7 +153,7 @@ class _Broker:
                     return False
                 oldest = self._waiting[0]
             try:
-                self.send(oldest.task, oldest.args, {})
+                self.send(oldest.task, oldest.args, oldest.options)
             except BrokerAway:
                 raise
             except Exception:

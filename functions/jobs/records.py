@@ -38,6 +38,8 @@ class Run:
     attempt: int
     job_name: str
     params: Mapping[str, Any]
+    request_id: str
+    """The id of the request that started it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +137,7 @@ class _Claimed(NamedTuple):
     attempt: int
     job_name: str
     params: str | None
+    request_id: str | None
 
 
 def claim(status_id: str) -> Run | None:
@@ -152,7 +155,8 @@ def claim(status_id: str) -> Run | None:
     if not rows:
         return None
     row = rows[0]
-    return Run(status_id, row.attempt, row.job_name, msgspec.json.decode(row.params or "{}"))
+    params = msgspec.json.decode(row.params or "{}")
+    return Run(status_id, row.attempt, row.job_name, params, row.request_id or "")
 
 
 def beat(run: Run, message: str | None) -> bool:

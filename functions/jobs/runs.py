@@ -6,6 +6,7 @@ from typing import Any
 
 from backend.kernel.errors import ServiceError
 from backend.kernel.texts.encoding import encode_json
+from backend.logs.correlation import caused_by
 from backend.logs.failures import contained
 from backend.logs.setup import get_logger
 from backend.settings.conf import service_settings
@@ -29,6 +30,12 @@ def execute(status_id: str) -> None:
     if run is None:
         log.info("run is begun already", status=status_id)
         return
+    # The message may have been lost and sent again, by a task that no request has caused.
+    with caused_by(run.request_id):
+        _execute(run, status_id)
+
+
+def _execute(run: Run, status_id: str) -> None:
     job = registry.jobs.get(run.job_name)
     if job is None:
         records.finish(run, FAILED, GONE, GONE)

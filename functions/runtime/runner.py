@@ -34,6 +34,8 @@ from objects.database.transactions import all_or_nothing
 
 MAX_DEPTH = 20
 """How many functions and triggers may be under way one inside of the other."""
+_MOST_NAMED = 8
+"""How many of the functions and triggers of a request its log line names."""
 
 log = get_logger("functions")
 
@@ -111,6 +113,8 @@ def run(what: str, body: Callable[[], _T], seconds: float) -> _T:
     # Inside of another call its limit holds.
     limit = seconds if now.depth == 0 else 0
     now.depth += 1
+    if len(now.ran) < _MOST_NAMED:
+        now.ran = (*now.ran, what)
     try:
         with time_limit(limit, connections[DEFAULT_DB_ALIAS]):
             return contained(what, body)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from time import perf_counter
 from typing import Any
 
 from celery import Task, shared_task
@@ -61,4 +62,12 @@ def run_trigger(
         if trigger is None:
             log.warning("trigger not there any more", trigger=event, class_name=registered_for)
             return
+        begin = perf_counter()
         fire(trigger, Occasion(event, Subject(class_name), caller, object=obj, original=original))
+        log.info(
+            "background trigger ended",
+            trigger=event,
+            class_name=class_name,
+            object_id=(obj or {}).get("objectId"),
+            ms=round((perf_counter() - begin) * 1000, 2),
+        )

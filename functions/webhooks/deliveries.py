@@ -20,6 +20,7 @@ from datetime import timedelta
 from functools import partial
 from itertools import takewhile
 from random import uniform
+from time import perf_counter
 from typing import Final, NamedTuple, TypeAlias
 
 from django.db import transaction
@@ -27,6 +28,7 @@ from django.db.models.functions import Now
 
 from backend.kernel.outgoing import Response, Unreachable, origin_of, spare_turn
 from backend.kernel.request_context import current
+from backend.logs.correlation import caused_by
 from backend.logs.setup import get_logger
 from backend.settings.conf import service_settings
 from backend.tasks import broker, lanes
@@ -161,10 +163,12 @@ def deliver(hook_id: int) -> None:
             return
         if claimed.has_more:
             start_next()
-        try:
-            _send(claimed, client.send)
-        except Refusal as error:
-            _failed(claimed, str(error))
+        # The delivery that is due first may be of another request than this task.
+        with caused_by(payload.request_id_of(claimed.body)):
+            try:
+                _send(claimed, client.send)
+            except Refusal as error:
+                _failed(claimed, str(error))
 
 
 def _receiver(hook_id: int) -> str:
@@ -211,6 +215,7 @@ def _send(claimed: _Claimed, post: _Post) -> None:
     if claimed.url is None:
         _give_up(claimed, "the webhook was removed")
         return
+    begin = perf_counter()
     try:
         body = claimed.body.encode()
         check_received(post(claimed.url, body, signatures.headers(claimed.key, body)))
@@ -221,6 +226,9 @@ def _send(claimed: _Claimed, post: _Post) -> None:
         _failed(claimed, str(error))
     else:
         _end(claimed.id, Delivery.State.DELIVERED, "")
+        ms = round((perf_counter() - begin) * 1000, 2)
+        about, attempt = claimed.about, claimed.attempt
+        log.info("webhook delivered", about=about, delivery=claimed.key, attempt=attempt, ms=ms)
 
 
 # The lock is held for this statement only. Deliveries of a paused webhook stay as they are; the

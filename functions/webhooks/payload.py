@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
+import msgspec
+
 from backend.kernel.errors import ObjectNotFound
 from backend.kernel.json_types import Wire
 from backend.kernel.principal import MASTER, Principal
@@ -103,6 +105,23 @@ def of_notification(trigger_name: str, occasion: Occasion) -> bytes:
         body["user"] = pointer("_User", str(occasion.principal.user_id))
         text = encode_json(body)
     return text
+
+
+class _OfRequest(msgspec.Struct):
+    """What a stored body says of the request that caused it."""
+
+    request_id: str = msgspec.field(name="requestId", default="")
+
+
+_decoder: Final = msgspec.json.Decoder(_OfRequest)
+
+
+def request_id_of(body: str) -> str:
+    """Return the id of the request that a stored body is about, or an empty text."""
+    try:
+        return _decoder.decode(body).request_id
+    except msgspec.DecodeError:
+        return ""
 
 
 def _paths(paths: Any) -> str:

@@ -33,7 +33,7 @@ from backend.kernel.errors import (
     TransactionConflict,
     UnderMaintenance,
 )
-from backend.kernel.request_context import current, take_refusal
+from backend.kernel.request_context import Current, current, take_refusal
 from backend.kernel.texts.shown import shown
 from backend.limits import Request, rules_for
 from backend.openapi import answer, describes, ref
@@ -100,7 +100,9 @@ class BatchView(ServiceView):
             answers = _apart if call.in_transaction else _answers
             results = [answer for group in _groups(items) for answer in answers(group)]
             # The log names the first error, with the status of the whole batch.
-            current().error = next((item.error for item in items if item.error is not None), None)
+            failed = next((item for item in items if item.error is not None), None)
+            if failed is not None:
+                failed.explain_in(current())
             return Answer(results, headers=_headers(items))
         if together is not True:
             raise InvalidJSON("transaction: expected true or false")
@@ -160,6 +162,11 @@ class _Item:
     def failed(self, error: Exception) -> dict[str, Any]:
         """The answer for this item when it has failed."""
         return self.refused(as_service_error(error, self.call.request_id))
+
+    def explain_in(self, request: Current) -> None:
+        """Make this item's error the one that the log line of the whole request has."""
+        request.error, request.names = self.error, self._names
+        request.item = f"{self.call.method} {self._path}"
 
     def refused(self, error: ServiceError) -> dict[str, Any]:
         """The answer for this item with an error that a client may see."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Final
 
@@ -11,6 +12,7 @@ from backend.kernel.networks import client_network
 from backend.kernel.principal import Principal
 from backend.kernel.texts.encoding import encode_json
 from backend.limits import Request, decide_here, rules_for
+from backend.logs.setup import get_logger
 from backend.settings.conf import service_settings
 from backend.settings.rate_limits import SUBSCRIPTIONS
 from objects.core.names import ClassName
@@ -24,6 +26,8 @@ from realtime.livequery.engine import LiveQueries
 from realtime.livequery.groups import Client, Subscription, is_too_large
 from realtime.livequery.identities import Identity, require_active
 from realtime.livequery.trigger_calls import AuthorizedQuery, client_context
+
+log = get_logger("livequery")
 
 _MAX_MESSAGES: Final = 4
 """The total length of a connection's subscriptions, in messages of the greatest length."""
@@ -40,6 +44,13 @@ async def subscribe(
     except ServiceError as error:
         if former is not None:
             engine.remove_subscription(former)
+        log.info(
+            "subscription refused",
+            class_name=message.query.class_name,
+            address=client.socket.address,
+            code=error.code,
+            error=error.message,
+        )
         client.socket.enqueue(
             messages.error(
                 error.code, error.message, reconnect=False, request_id=message.request_id
@@ -128,7 +139,7 @@ async def _authorize(
 
     def authorize() -> AuthorizedQuery:
         requested = query_parsing.parse_query(message.query, as_master=principal.is_master)
-        with client_context(client.socket.address, client.socket.headers, principal):
+        with _context(client, principal):
             return trigger_calls.subscribe(principal, requested, counts)
 
     authorized = await engine.in_thread(client.socket, authorize)
@@ -200,7 +211,7 @@ def _find_objects(client: Client, principal: Principal, authorized: AuthorizedQu
         keys=effective.keys,
         raw_where=requested.raw_where,
     )
-    with client_context(client.socket.address, client.socket.headers, principal):
+    with _context(client, principal):
         result = find(principal, effective.class_name, options, also=effective.where)
     unsent = unsent_fields(effective.class_name)
     return ",".join(
@@ -212,6 +223,11 @@ def _find_objects(client: Client, principal: Principal, authorized: AuthorizedQu
         ).decode()
         for obj in result.objects()
     )
+
+
+def _context(client: Client, principal: Principal) -> AbstractContextManager[None]:
+    socket = client.socket
+    return client_context(socket.address, socket.headers, principal, request_id=socket.request_id)
 
 
 def _unknown(client: Client, request_id: int) -> str:

@@ -136,7 +136,9 @@ class LiveQuerySocket(Socket):
         principal, counts = client.principal(identity), engine.counts()
 
         def authorize() -> None:
-            with trigger_calls.client_context(self.address, self.headers, principal):
+            with trigger_calls.client_context(
+                self.address, self.headers, principal, request_id=self.request_id
+            ):
                 trigger_calls.connect(principal, counts)
 
         try:

@@ -15,6 +15,7 @@ from typing import Final
 from backend.kernel.errors import ServiceError
 from backend.kernel.json_types import Wire
 from backend.kernel.texts.encoding import encode_json
+from backend.logs.correlation import caused_by
 from backend.logs.setup import get_logger
 from objects.core.names import ClassName, ObjectId
 from realtime.core import messages
@@ -120,9 +121,10 @@ def _run_triggers(event: PendingEvent, counts: Counts) -> _Outcome:
         return messages.event_body(only, None)
     principal = event.subscription.principal
     try:
-        result = trigger_calls.after_event(
-            principal, event.access, event.op, event.object, event.original, counts
-        )
+        with caused_by(event.subscription.socket.request_id):
+            result = trigger_calls.after_event(
+                principal, event.access, event.op, event.object, event.original, counts
+            )
         if result is None:
             return None
         obj, original = result

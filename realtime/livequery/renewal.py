@@ -50,8 +50,9 @@ def renew_all(
         key = (principal.authority, principal.user_id, principal.roles, id(shared))
         if key not in by_key:
             try:
+                socket = subscription.socket
                 with trigger_calls.client_context(
-                    subscription.socket.address, subscription.socket.headers
+                    socket.address, socket.headers, request_id=socket.request_id
                 ):
                     by_key[key] = trigger_calls.renew(principal, authorized, tables[name])
             except ServiceUnavailable:

@@ -6,12 +6,13 @@ Everything here can run the deployment's code, so call it in a thread. It only r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
-from secrets import token_hex
 from typing import NamedTuple
+
+from structlog.contextvars import bound_contextvars
 
 from backend.kernel.json_types import Json, Wire
 from backend.kernel.networks import client_network
@@ -57,12 +58,18 @@ class AuthorizedQuery:
     access: Access
 
 
+@contextmanager
 def client_context(
-    address: str, headers: Mapping[str, str], requested_by: Principal | None = None
-) -> AbstractContextManager[Current]:
+    address: str,
+    headers: Mapping[str, str],
+    requested_by: Principal | None = None,
+    *,
+    request_id: str,
+) -> Iterator[None]:
     """Give the deployment's code the client's address and the headers of its handshake.
 
-    ``headers`` have names in lower case; credentials are left out.
+    ``request_id`` is the socket's, and in the log lines of the block. ``headers`` have names in
+    lower case; credentials are left out.
     ``requested_by`` is the caller if this is a client's request: without the master key it has
     the budget of an HTTP request for its database queries.
     """
@@ -70,7 +77,9 @@ def client_context(
     budget = (
         None if requested_by is None or requested_by.is_master else Budget(client_network(address))
     )
-    return as_current(Current(request_id=token_hex(8), address=address, meta=meta, budget=budget))
+    now = Current(request_id=request_id, address=address, meta=meta, budget=budget)
+    with bound_contextvars(request_id=request_id), as_current(now):
+        yield
 
 
 def connect(principal: Principal, counts: Counts) -> None:

@@ -18,7 +18,9 @@ from urllib.parse import parse_qs
 
 import msgspec
 from channels.consumer import AsyncConsumer
+from structlog.contextvars import bind_contextvars
 
+from backend.http.context import request_id_of
 from backend.kernel.errors import ServiceError
 from backend.kernel.texts.encoding import encode_text
 from backend.logs.setup import get_logger
@@ -58,6 +60,7 @@ class Socket(AsyncConsumer):
     address: str  # of the client, as the trusted proxy reports it
     query: Mapping[str, list[str]]  # of the handshake's URL, decoded
     headers: Mapping[str, str]  # names in lower case
+    request_id: str = ""  # of the handshake, and of all that the client requests
     opened_at: float  # epoch seconds
     is_open: bool = False
 
@@ -143,6 +146,8 @@ class Socket(AsyncConsumer):
         self.scope = scope
         self.headers = admission.headers_of(scope)
         self.address = admission.address_of(scope, self.headers)
+        self.request_id = request_id_of(self.headers.get("x-request-id", ""))
+        bind_contextvars(request_id=self.request_id)
         if (await receive())["type"] != "websocket.connect":
             return
         current = process.Process.current()

@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client
 
 from backend.logs import lines, setup
-from functions import ScriptFailed, function
+from functions import ScriptFailed, TriggerRequest, before_save, function
 from functions.runtime.registry import registry
+from tests.people import sign_up
 from tests.rest import APPLICATION, CLIENT, MASTER, READ_ONLY, Api
 
 pytestmark = pytest.mark.django_db
@@ -113,6 +115,70 @@ def test_the_line_of_a_batch_has_its_first_error(line: Any) -> None:
     assert of(line(), "status", "code") == (200, answers[1]["error"]["code"])
     Api(MASTER).post("/batch", {"requests": requests[:1]})
     assert of(line(), "status", "code") == (200, None)
+
+
+def test_a_line_names_route_class_object_caller_address_and_size(line: Any) -> None:
+    user = sign_up("ann")
+    line_of_sign_up = line()
+    assert of(line_of_sign_up, "route", "class_name") == ("/users", "_User")
+    Api(MASTER).make("Thing", n=0)
+    line()
+    created = user.post("/classes/Thing", {"n": 1}).json["objectId"]
+    written = line()
+    assert of(written, "route", "class_name") == ("/classes/{class_name}", "Thing")
+    assert of(written, "object_id", "user") == (created, user.user_id)
+    session = user.get("/sessions/me").json["objectId"]
+    line()
+    reply = user.get(f"/classes/Thing/{created}")
+    written = line()
+    assert written["route"] == "/classes/{class_name}/{object_id}"
+    assert of(written, "object_id", "session") == (created, session)
+    assert of(written, "address", "bytes") == ("127.0.0.1", int(reply.headers["Content-Length"]))
+
+
+def test_a_line_names_the_function_and_what_ran(line: Any) -> None:
+    with registry.temporarily():
+
+        @before_save("Thing")
+        def check(request: TriggerRequest) -> None: ...
+
+        @function()
+        def pay(request: Any) -> None:
+            request.objects.as_master("Thing").create(n=1)
+
+        Api(CLIENT).post("/functions/pay")
+    written = line()
+    assert of(written, "route", "function") == ("/functions/{name}", "pay")
+    assert written["ran"] == "function pay, trigger before_save of Thing"
+
+
+def test_the_line_of_a_batch_names_the_class_and_action_of_its_first_error(line: Any) -> None:
+    requests = [
+        {"method": "POST", "path": "/api/classes/Thing", "body": {}},
+        {"method": "DELETE", "path": "/api/classes/Thing/missing000"},
+    ]
+    Api(MASTER).post("/batch", {"requests": requests})
+    written = line()
+    assert of(written, "item", "class_name", "object_id") == (
+        "DELETE /classes/Thing/missing000",
+        "Thing",
+        "missing000",
+    )
+
+
+def test_a_secret_in_a_path_is_in_no_field(line: Any) -> None:
+    token = "r:0123456789abcdef0123456789abcdef"
+    for path in (f"/sessions/{token}", f"/classes/{token}", f"/functions/{token}"):
+        Api(CLIENT).get(path)
+        assert token not in str(line())
+
+
+def test_the_line_of_a_page_names_the_staff_user(line: Any) -> None:
+    client = Client()
+    client.force_login(User.objects.create_user("staff-ann", is_staff=True, is_superuser=True))
+    assert client.get("/admin/logs/").status_code == 200
+    written = line()
+    assert of(written, "route", "key", "staff") == ("admin:logs", "staff", "staff-ann")
 
 
 def test_an_internal_error_is_an_error_line(line: Any, settings: Any) -> None:

@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 import pytest
+from structlog.contextvars import get_contextvars
 
 from backend.kernel.errors import (
     InvalidKeyName,
@@ -62,18 +63,20 @@ def test_before_connect_rejects_a_client_with_code_and_text():
     def check(request: ConnectRequest) -> None:
         calls.append((request.event, request.clients, request.subscriptions, request.user_id))
         calls.append((request.address, dict(request.headers)))
+        calls.append((request.request_id, get_contextvars()["request_id"]))
         if request.user_id is None:
             raise ScriptFailed("Members only.", code=4711)
 
     headers = {"user-agent": "x", "x-svc-session-token": "r:1", "cookie": "a=b"}
-    with trigger_calls.client_context("10.1.2.3", headers):
+    with trigger_calls.client_context("10.1.2.3", headers, request_id="connection-1"):
         trigger_calls.connect(OWNER, COUNTS)
         with pytest.raises(ScriptFailed, match=r"Members only\.") as refused:
             trigger_calls.connect(CLIENT, COUNTS)
     assert refused.value.code == 4711
-    assert calls[:2] == [
+    assert calls[:3] == [
         ("connect", 3, 7, OWNER.user_id),
         ("10.1.2.3", {"user-agent": "x"}),
+        ("connection-1", "connection-1"),
     ]
 
 

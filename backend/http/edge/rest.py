@@ -102,6 +102,7 @@ def _answer(request: HttpRequest) -> HttpResponse:
     if route is None:
         return _unknown(request)
     request.route = route.form  # type: ignore[attr-defined]
+    current().names = route.names
     if file_host.is_for_files(request.META) and not _serves_files(route.view):
         return error_response(file_host.nothing_else(), request)
     return route.view(request, **route.names)

@@ -4,36 +4,60 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from argparse import ArgumentParser, ArgumentTypeError
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from math import inf
 from typing import Any, Final
 
 from django.core.management.base import BaseCommand, CommandError
 
 from backend.logs import search, store
+from backend.logs.filters import LEVELS, LogFilter, is_status
 from backend.logs.readable import render
-from backend.logs.search import LEVELS, Entry, LogFilter, LogUnavailable
+from backend.logs.search import Entry, LogUnavailable
 from backend.management.durations import parse_duration
 
-_FILTERS: Final = ("request_id", "level", "process", "path", "text", "status", "code")
+_FILTERS: Final = {
+    "status": "of responses: 403, or 4xx for a class",
+    "code": "of errors: 119",
+    "method": "of requests: GET",
+    "route": "of requests to this route, or a part of it: /functions/{name}",
+    "path": "of requests whose path contains this",
+    "class_name": "about this class",
+    "object_id": "about this object",
+    "function": "of this function, trigger or job, or a part of its name",
+    "user": "of the user with this id, or the staff user with this name",
+    "key": "sent with this kind of key: master",
+    "address": "from this IP address",
+    "level": "the lowest level",
+    "process": "of this process: web, worker, …",
+    "request_id": "of this request, in all processes",
+    "text": "with this in one of their texts; name=value for the field of this name",
+}
+"""What each filter of ``LogFilter`` selects."""
 
 
 class Command(BaseCommand):
     help = "Print the stored log records that match, the oldest first."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--status", type=_status, help="of responses: 403, or 4xx for a class")
-        parser.add_argument("--code", type=_code, help="of errors: 119")
-        parser.add_argument("--level", choices=LEVELS, help="the lowest level")
-        parser.add_argument("--process", help="of this process: web, worker, …")
-        parser.add_argument("--request-id", help="of this request")
-        parser.add_argument("--path", help="of requests whose path contains this")
-        parser.add_argument("--text", help="with this in any of their fields")
+        checks: dict[str, Any] = {
+            "status": {"type": _status},
+            "code": {"type": _code},
+            "level": {"choices": LEVELS},
+        }
+        for name, meaning in _FILTERS.items():
+            option = f"--{name.replace('_', '-')}"
+            parser.add_argument(option, help=meaning, **checks.get(name, {}))
         parser.add_argument(
-            "--since", type=_age, default="1h", metavar="TIME", help="90s, 15m, 1h (default), 7d"
+            "--since",
+            type=_age_or_time,
+            default="1h",
+            metavar="TIME",
+            help="90s, 15m, 1h (default), 7d ago, or a time like 2026-01-31T18:00 (UTC)",
         )
+        parser.add_argument("--until", type=_age_or_time, metavar="TIME", help="now by default")
         parser.add_argument("--limit", type=int, default=1000, help="at most so many; 1000")
         parser.add_argument("--follow", action="store_true", help="go on with new records")
         parser.add_argument("--json", action="store_true", help="as JSON, one a line")
@@ -41,15 +65,17 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if not store.is_on():
             raise CommandError("No log records are stored: LOG_KEEP is 0.")
+        if options["follow"] and options["until"]:
+            raise CommandError("--follow has no end: leave --until out.")
         criteria = LogFilter(**{name: options[name] or "" for name in _FILTERS})
         now = datetime.now(UTC)
         try:
             entries = search.between(
                 criteria,
-                now - options["since"],
-                now,
+                _moment(options["since"], now),
+                _moment(options["until"] or now, now),
                 limit=max(1, options["limit"]),
-                most_read=sys.maxsize,  # the stream has about LOG_KEEP records
+                seconds=inf,  # the stream has about LOG_KEEP records
             )
             for entry in reversed(entries):
                 self._print(entry, as_json=options["json"])
@@ -69,7 +95,7 @@ class Command(BaseCommand):
 
 
 def _status(text: str) -> str:
-    if not search.is_status(text):
+    if not is_status(text):
         raise ArgumentTypeError(f"expected a status like 403 or 4xx, not {text!r}")
     return text
 
@@ -80,8 +106,15 @@ def _code(text: str) -> str:
     return text
 
 
-def _age(text: str) -> timedelta:
+def _age_or_time(text: str) -> timedelta | datetime:
+    with suppress(ValueError, OverflowError):
+        time = datetime.fromisoformat(text)
+        return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
     try:
         return parse_duration(text)
     except ValueError as error:
         raise ArgumentTypeError(str(error)) from None
+
+
+def _moment(time: timedelta | datetime, now: datetime) -> datetime:
+    return time if isinstance(time, datetime) else now - time

@@ -69,6 +69,7 @@ def _mail_link(
         # This one may have come from an overflow, where the next attempt doesn't belong.
         queue = settings.CELERY_TASK_DEFAULT_QUEUE
         raise self.retry(exc=MailNotSent(failure), countdown=pause, queue=queue)
+    log.info("mail sent", purpose=purpose, user=recipient.user_id)
 
 
 def _is_refused(user_id: str) -> bool:

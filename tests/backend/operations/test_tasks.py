@@ -15,6 +15,7 @@ from structlog.contextvars import bound_contextvars, clear_contextvars, get_cont
 from backend.celery import app
 from backend.kernel.process import heartbeats
 from backend.logs import setup
+from backend.tasks import broker
 
 PATIENCE = 30  # seconds
 
@@ -55,8 +56,30 @@ def test_a_task_logs_with_the_id_of_the_request_that_started_it(store: redis.Red
     first, second = reported(store, "first"), reported(store, "second")
     assert first["request_id"] == "request-1"
     assert first["task"] == "tests.tell_context"
-    assert "request_id" not in second
-    assert first["task_id"] != second["task_id"]
+    # What no request has caused gives its own id to what it causes.
+    assert second["request_id"] == second["task_id"] != first["task_id"]
+
+
+@app.task(name="tests.start_another")
+def start_another(key: str) -> None:
+    tell_context.delay(key)
+
+
+@pytest.mark.usefixtures("_worker")
+@pytest.mark.parametrize("request_id", ["request-2", ""])
+def test_a_task_that_a_task_has_started_has_the_same_id(store: redis.Redis, request_id: str):
+    clear_contextvars()
+    with bound_contextvars(**({"request_id": request_id} if request_id else {})):
+        task = start_another.delay("third")
+    assert reported(store, "third")["request_id"] == request_id or task.id
+
+
+@pytest.mark.usefixtures("_worker")
+def test_a_task_that_waited_for_the_broker_has_the_id_of_its_request(store: redis.Redis):
+    clear_contextvars()
+    with bound_contextvars(request_id="request-3"):
+        broker._broker.send_later(tell_context, ("fourth",))
+    assert reported(store, "fourth")["request_id"] == "request-3"
 
 
 @pytest.mark.usefixtures("_worker")

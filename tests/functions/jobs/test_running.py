@@ -196,7 +196,7 @@ def test_who_holds_a_run_no_longer_is_stopped() -> None:
     # The process is free again long before the job would have ended.
     for number in range(8):
         assert ended(begin("cloud_note", text=str(number)))["status"] == "succeeded"
-    run = records.Run(made, 7, "cloud_spins", {})
+    run = records.Run(made, 7, "cloud_spins", {}, "")
     assert ended(made)["error"] == "The worker died."
     assert not records.beat(run, "too late")
 

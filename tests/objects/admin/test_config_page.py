@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from backend.kernel.principal import MASTER
 from backend.logs import search, store
-from backend.logs.search import LogFilter
+from backend.logs.filters import LogFilter
 from backend.site.staff import ADMINISTRATORS, EDITORS, VIEWERS
 from objects.app_config import service
 from objects.database import maintenance

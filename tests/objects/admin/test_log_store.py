@@ -18,7 +18,8 @@ from backend.kernel.texts.redaction import MASK
 from backend.logs import search as log_search
 from backend.logs import setup
 from backend.logs import store as log_store
-from backend.logs.search import LogFilter, LogUnavailable
+from backend.logs.filters import LogFilter
+from backend.logs.search import LogUnavailable
 from backend.logs.store import LogStore
 from objects.definitions import registry
 from tests.objects.admin.log_records import *  # noqa: F403

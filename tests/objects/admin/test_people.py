@@ -12,7 +12,7 @@ from django.test import Client
 from backend.kernel.principal import MASTER
 from backend.logs import search as log_search
 from backend.logs import store
-from backend.logs.search import LogFilter
+from backend.logs.filters import LogFilter
 from backend.site.staff import ADMINISTRATORS, EDITORS, VIEWERS
 from objects import service
 from objects.database import maintenance
