@@ -13,7 +13,7 @@ from backend.logs.search import Entry, Page
 
 CATEGORIES: Final = ("info", "2xx", "3xx", "4xx", "5xx", "warning", "error")
 """Status classes of requests, and levels of other records."""
-_MOST_BARS: Final = 60
+_MOST_BARS: Final = 75
 _MINUTE: Final = 60
 _HOUR: Final = 3600
 _STEPS: Final = (
@@ -48,7 +48,7 @@ class Chart:
 
 
 def empty_chart(since: datetime, until: datetime) -> Chart:
-    """Return a chart of a period without records: at most some sixty bars of round length."""
+    """Return a chart of a period without records: at most some seventy bars of round length."""
     first, last = search.milliseconds(since), search.milliseconds(until)
     seconds = max(1.0, (last - first) / 1000)
     step = 1000 * next((s for s in _STEPS if seconds / s <= _MOST_BARS), _STEPS[-1])

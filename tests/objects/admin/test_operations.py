@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import html
+import itertools
 import re
+from dataclasses import fields
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
 import redis
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 import backend.limits.decisions
 from backend.kernel.principal import MASTER
 from backend.limits import state
-from backend.logs import setup, store
+from backend.logs import search, setup, store
+from backend.logs.filters import LogFilter
 from backend.site.staff import ADMINISTRATORS, EDITORS, VIEWERS
 from objects import service
 from objects.database import maintenance
@@ -74,6 +79,166 @@ def test_older_records_are_on_the_next_page(log_store_redis):
     assert 'rel="next"' not in second
 
 
+REFUSED: dict[str, Any] = {
+    "route": "/classes/{class_name}/{object_id}",
+    "class_name": "Note",
+    "object_id": "aB3dE5fG7h",
+    "key": "rest key",
+    "user": "bYdr2LokBV",
+    "code": 101,
+    "error": "Object not found.",
+}
+
+
+def refuse(request_id: str = "1" * 32, method: str = "PUT", **about: Any) -> str:
+    """Log a refused request; return the place of its record."""
+    path = "/api/classes/Note/aB3dE5fG7h"
+    setup.request_line(request_id, method, path, 404, 1.5, about={**REFUSED, **about})
+    store.flush()
+    return search.search(LogFilter(request_id=request_id, method=method)).entries[0].place
+
+
+def test_400_is_a_status_and_not_digits_anywhere(log_store_redis):
+    setup.request_line("1" * 32, "GET", "/api/classes/Fine", 200, 400.0, about={"bytes": 400})
+    setup.get_logger("test").info("task ended", took="0.0609479540004", task_id="a-4000-b")
+    setup.request_line("2" * 32, "GET", "/api/classes/Bad", 400, 1.0)
+    store.flush()
+    staff = logged_in(VIEWERS)
+    for query in ({"status": "400"}, {"text": "400"}, {"status": "4xx"}):
+        text = main_part(staff.get("/admin/logs/", query).text)
+        assert "/api/classes/Bad" in text
+        assert "/api/classes/Fine" not in text
+        assert "task ended" not in text
+    text = main_part(staff.get("/admin/logs/", {"text": "took=0.06"}).text)
+    assert "task ended" in text
+    assert "/api/classes/Bad" not in text
+
+
+def test_the_chart_counts_what_the_filters_select_and_its_bars_lead_to_their_period(
+    log_store_redis,
+):
+    for number in range(3):
+        setup.request_line(f"{number}" * 32, "GET", "/api/classes/Room", 200, 1.5)
+    refuse("a" * 32)
+    setup.get_logger("test").error("broken")
+    store.flush()
+    staff = logged_in(VIEWERS)
+    text = staff.get("/admin/logs/").text
+    for expected in ("5 records", "3 2xx", "1 4xx", "1 error"):
+        assert expected in text
+    bars = [html.unescape(bar) for bar in re.findall(r'<a href="(\?[^"]*)" tabindex="-1"', text)]
+    assert sum(staff.get(f"/admin/logs/{bar}").text.count("<tr ") - 1 for bar in bars) == 5
+    text = staff.get("/admin/logs/", {"class_name": "Note"}).text
+    assert "1 record<" in text
+    assert "2xx</a>" not in text
+
+
+def test_a_period_selects_records_and_an_odd_time_is_explained(log_store_redis):
+    refuse()
+    staff = logged_in(VIEWERS)
+    ago = datetime.now(UTC) - timedelta(minutes=1)
+    soon = datetime.now(UTC) + timedelta(minutes=1)
+    east = ago.astimezone(timezone(timedelta(hours=9)))
+
+    def has_record(**query: str) -> bool:
+        return "Object not found." in staff.get("/admin/logs/", query).text
+
+    assert has_record(**{"from": east.isoformat()})
+    assert has_record(**{"from": ago.isoformat(), "until": soon.isoformat()})
+    assert not has_record(until=ago.isoformat())
+    assert not has_record(**{"from": soon.isoformat()})
+    for period in ("15m", "1h", "6h", "24h", "7d", "all", "odd"):
+        assert has_record(period=period)
+    for odd in ("yesterday", "2026-99-99", "\x00", "9999-12-31T23:59:59-23:59"):
+        for name in ("from", "until"):
+            response = staff.get("/admin/logs/", {name: odd})
+            assert response.status_code == 200
+    assert "“yesterday” is no time" in staff.get("/admin/logs/", {"from": "yesterday"}).text
+    for bound in ("0001-01-01", "9999-12-31"):
+        assert staff.get("/admin/logs/", {"from": bound, "until": bound}).status_code == 200
+
+
+def test_a_search_that_has_used_its_time_says_how_far_it_read(log_store_redis, monkeypatch):
+    for number in range(600):
+        setup.get_logger("test").info(f"event-{number}.")
+    store.flush()
+    staff = logged_in(VIEWERS)
+    # Time itself: each look at the clock finds it a minute later.
+    minutes = itertools.count(step=60)
+    monkeypatch.setattr(search, "monotonic", lambda: next(minutes))
+    text = staff.get("/admin/logs/", {"text": "event-3."}).text
+    assert "Counted back to" in text
+    older = re.search(r'rel="next" href="([^"]+)">Search older entries', text)
+    assert older is not None
+    assert "event-3." in main_part(staff.get("/admin/logs/" + html.unescape(older[1])).text)
+
+
+def test_a_record_leads_to_its_explanation_object_class_function_and_user(log_store_redis):
+    place = refuse()
+    administrator = logged_in(ADMINISTRATORS)
+    text = html.unescape(administrator.get(f"/admin/logs/{place}/").text)
+    question = "caller=user&user=bYdr2LokBV&action=update&class=Note&object=aB3dE5fG7h"
+    for address in (
+        f"/admin/access/?{question}",
+        "/admin/data/Note/o/aB3dE5fG7h/",
+        "/admin/data/Note/",
+        "/admin/people/users/bYdr2LokBV/",
+        "/admin/logs/?class_name=Note",
+        "/admin/logs/?code=101",
+    ):
+        assert f'href="{address}"' in text, address
+    place = refuse("2" * 32, function="pay", **{"class_name": "", "user": ""})
+    assert 'href="/admin/code/functions/pay/"' in administrator.get(f"/admin/logs/{place}/").text
+    for method, action in (("GET", "get"), ("DELETE", "delete")):
+        place = refuse("3" * 32, method=method, key="master", user="")
+        text = html.unescape(administrator.get(f"/admin/logs/{place}/").text)
+        assert f"caller=master&user=&action={action}&class=Note" in text
+    place = refuse("4" * 32, item="POST /classes/Note", object_id="")
+    assert "action=create" in administrator.get(f"/admin/logs/{place}/").text
+
+
+def test_a_record_leads_only_where_the_staff_user_may_go(log_store_redis):
+    place = refuse()
+    bare = Client()
+    user = User.objects.create_user("reader", is_staff=True)
+    user.user_permissions.add(Permission.objects.get(codename="view_logrecord"))
+    bare.force_login(user)
+    text = bare.get(f"/admin/logs/{place}/").text
+    assert "Object not found." in text
+    for address in ("/admin/access/", "/admin/data/", "/admin/people/"):
+        assert address not in text
+
+
+def test_a_record_shows_everything_of_its_request_in_order(log_store_redis):
+    log = setup.get_logger("test")
+    log.info("first step", request_id="1" * 32)
+    setup.name_process("worker")
+    log.info("webhook delivered", request_id="1" * 32)
+    setup.name_process("test")
+    log.info("of another request", request_id="2" * 32)
+    place = refuse()
+    text = logged_in(VIEWERS).get(f"/admin/logs/{place}/").text
+    steps = text.partition("Everything of this request")[2]
+    assert "3 records of 2 processes" in steps
+    assert steps.index("first step") < steps.index("webhook delivered") < steps.index("/api/cl")
+    assert "of another request" not in text
+
+
+def test_new_records_come_as_rows_after_a_place(log_store_redis):
+    place = refuse("1" * 32)
+    refuse("2" * 32, class_name="Room")
+    refuse("3" * 32)
+    staff = logged_in(VIEWERS)
+    text = staff.get("/admin/logs/new/", {"after": place, "class_name": "Note"}).text
+    assert text.count("<tr ") == 1
+    newest = re.search(r'data-newest="([0-9-]+)"', text)
+    assert newest is not None
+    assert "<tr " not in staff.get("/admin/logs/new/", {"after": newest[1]}).text
+    for odd in ("", "x", "+", "9" * 40):
+        assert staff.get("/admin/logs/new/", {"after": odd}).status_code == 404
+    assert "data-follow=" not in staff.get("/admin/logs/", {"before": place}).text
+
+
 def test_what_is_logged_is_text_and_nothing_else(log_store_redis):
     log = setup.get_logger("test")
     log.error(EVIL, path=EVIL, request_id=EVIL, process=EVIL, exception=EVIL, **{EVIL: EVIL})
@@ -84,7 +249,8 @@ def test_what_is_logged_is_text_and_nothing_else(log_store_redis):
     assert "<script>alert" not in listed
     for place in set(re.findall(r'href="/admin/logs/(\d+-\d+)/"', listed)):
         assert "<script>alert" not in staff.get(f"/admin/logs/{place}/").text
-    for name in ("request_id", "level", "process", "path", "text", "before"):
+    filters = [field.name for field in fields(LogFilter)]
+    for name in (*filters, "before", "from", "until", "period"):
         assert "<script>alert" not in staff.get("/admin/logs/", {name: EVIL}).text
 
 
@@ -104,13 +270,20 @@ def test_without_redis_the_page_says_so(settings):
     staff = logged_in(VIEWERS)
     for path in ("/admin/logs/", "/admin/limits/", "/admin/logs/1-1/"):
         assert "answer" in staff.get(path).text
+    assert staff.get("/admin/logs/new/?after=1-1").status_code == 503
     assert staff.get("/admin/logs/1-1/").status_code == 503
 
 
 # -- Who may ---------------------------------------------------------------------------------------
 
 PAGES = (
-    *("/admin/logs/", "/admin/logs/1-1/", "/admin/limits/", "/admin/access/"),
+    *(
+        "/admin/logs/",
+        "/admin/logs/new/?after=1-1",
+        "/admin/logs/1-1/",
+        "/admin/limits/",
+        "/admin/access/",
+    ),
     *("/admin/maintenance/", "/admin/people/users/", "/admin/people/users/missing000/"),
     *("/admin/people/sessions/", "/admin/people/roles/", "/admin/people/roles/missing000/"),
     "/admin/people/installations/",

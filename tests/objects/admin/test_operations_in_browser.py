@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 import redis
@@ -12,7 +14,8 @@ from playwright.sync_api import Browser, Page, expect
 
 from backend.backups.models import BackupRun
 from backend.kernel.principal import MASTER
-from backend.logs import setup, store
+from backend.logs import search, setup, store
+from backend.logs.filters import LogFilter
 from backend.site.staff import VIEWERS
 from objects import service
 from objects.database import maintenance
@@ -79,6 +82,7 @@ def test_from_the_id_of_a_failed_request_to_its_trace(page, log_store_redis):
     page.get_by_role("link", name="Logs").first.click()
     heading(page, "Logs")
     look(page, "logs")
+    page.get_by_text("More filters").click()
     page.get_by_label("Request id").fill("1" * 32)
     page.get_by_role("button", name="Search").click()
     rows = page.locator("tbody tr")
@@ -86,9 +90,75 @@ def test_from_the_id_of_a_failed_request_to_its_trace(page, log_store_redis):
     look(page, "logs_of_a_request")
     rows.filter(has_text="request failed").get_by_role("link").first.click()
     expect(page.get_by_text("RuntimeError: the disk is gone")).to_be_visible()
+    expect(page.locator("ol.sv-request li")).to_have_text(
+        [re.compile("request failed"), re.compile("POST")]
+    )
     look(page, "log_record")
     page.get_by_role("link", name="All records of this request").click()
     expect(rows).to_have_count(2)
+
+
+def test_the_log_is_followed_in_the_time_zone_of_the_browser(
+    chromium, live_server, log_store_redis
+):
+    def refuse(number: int) -> None:
+        about = {
+            "class_name": "Room",
+            "code": 101,
+            "error": f"Missing {number}.",
+            "key": "rest key",
+        }
+        setup.request_line(f"{number:032}", "GET", "/api/classes/Room", 404, 2.5, about=about)
+        store.flush()
+
+    for number in range(60):
+        refuse(number)
+    registry.forget_all()
+    options: dict[str, Any] = {"viewport": WIDE, "timezone_id": "Asia/Kabul"}
+    with staff_page(chromium, live_server.url, staff_user(None), **options) as page:
+        page.goto("/admin/logs/?status=4xx")
+        expect(page.get_by_role("columnheader").first).to_have_text("Time Asia/Kabul (UTC+4:30)")
+        rows = page.locator("tbody tr")
+        expect(rows).to_have_count(60)
+        moment = rows.first.locator("time")
+        utc = datetime.fromisoformat(str(moment.get_attribute("datetime")))
+        local = utc.astimezone(ZoneInfo("Asia/Kabul")).strftime("%Y-%m-%d %H:%M:%S")
+        expect(moment).to_have_text(re.compile(local))
+
+        status = page.locator("[data-follow-status]")
+        page.get_by_role("button", name="Follow").click()
+        expect(status).to_have_text("New records appear at the top.")
+        setup.request_line("f" * 32, "GET", "/api/classes/Fine", 200, 1.0)
+        refuse(60)
+        expect(rows).to_have_count(61)
+        expect(rows.first).to_contain_text("101 Missing 60.")
+        rows.last.scroll_into_view_if_needed()
+        expect(status).to_contain_text("Paused while you read.")
+        refuse(61)
+        page.get_by_label("Text", exact=True).scroll_into_view_if_needed()
+        expect(rows.first).to_contain_text("101 Missing 61.")
+        page.get_by_role("button", name="Following").click()
+        expect(status).to_be_empty()
+
+        # A bar leads to its period, which the form then shows in the same time zone.
+        page.locator("svg a[data-start]").last.click(force=True)
+        page.wait_for_url("**from=**")
+        start = page.locator("input[type=datetime-local]").first
+        expect(start).to_have_value(re.compile(local[:10]))
+        expect(page.locator("input[name=status]")).to_have_value("4xx")
+        shown = start.input_value()
+        page.get_by_role("button", name="Search").click()
+        page.wait_for_url("**from=**000Z**")
+        expect(start).to_have_value(shown)
+        page.get_by_label("Period").select_option("6h")
+        page.wait_for_url("**period=6h")
+        expect(rows).to_have_count(62)
+
+        rows.first.get_by_role("link").click()
+        page.get_by_role("link", name="Why may … ?").last.click()
+        expect(page.get_by_label("in the class")).to_have_value("Room")
+        expect(page.locator("select[name=action]")).to_have_value("find")
+        expect(page.locator("select[name=caller]")).to_have_value("public")
 
 
 def test_a_user_is_found_helped_and_deleted(page, ann):
@@ -276,13 +346,17 @@ def test_long_texts_in_lists_of_models_are_shown_whole(page):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pages_fit_a_narrow_screen_in_both_schemes(page, ann, log_store_redis, scheme):
-    setup.request_line("1" * 32, "GET", f"/api/{'long' * 60}", 200, 1.0)
+    about = {"error": "long" * 60, "code": 101, "key": "rest key", "class_name": "Long" * 30}
+    setup.request_line("1" * 32, "GET", f"/api/{'long' * 60}", 404, 1.0, about=about)
     store.flush()
+    place = search.search(LogFilter(key="rest key")).entries[0].place
     page.emulate_media(color_scheme=scheme)
     page.set_viewport_size({"width": 390, "height": 844})
     for name, path in (
         ("user", f"/admin/people/users/{ann.user_id}/"),
         ("logs", "/admin/logs/"),
+        ("log_filters", "/admin/logs/?key=rest+key&period=24h"),
+        ("log_record", f"/admin/logs/{place}/"),
         ("access", "/admin/access/?class=_User&action=find&caller=public"),
         ("limits", "/admin/limits/"),
         ("maintenance", "/admin/maintenance/"),
