@@ -109,8 +109,8 @@ def _about(
         for name, value in now.names.items():
             if name in logged:
                 about[logged[name]] = value
-        if response.status_code == 201 and "object_id" not in about and "class_name" in about:
-            about["object_id"] = response.headers.get("Location", "").rpartition("/")[2]
+        if response.status_code == 201 and "class_name" in about and "Location" in response.headers:
+            about["object_id"] = response.headers["Location"].rpartition("/")[2]
     else:
         _add_page(about, request)
     if isinstance(response, HttpResponse):

@@ -326,7 +326,9 @@ def request_line(
         path = mask_text(path)
     # As ``mask_text`` does, without calling it for each of a dozen texts.
     masked = {
-        name: mask_text(value) if type(value) is str and (":" in value or "=" in value) else value
+        name: mask_text(value)
+        if isinstance(value, str) and (":" in value or "=" in value)
+        else value
         for name, value in about.items()
     }
     if _style != "json":
