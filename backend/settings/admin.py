@@ -22,9 +22,12 @@ def unfold(title: str) -> dict[str, Any]:
             {"rel": "icon", "type": "image/svg+xml", "href": "/static/backend/icon.svg"}
         ],
         # Browsers may keep it for an hour; the next release's has another address.
-        "STYLES": [lambda request: f"/static/backend/admin.css?{__version__}"],
+        "STYLES": [
+            lambda request: f"/static/backend/admin.css?{__version__}",
+            lambda request: f"/static/backend/navigation.css?{__version__}",
+        ],
         "ACCOUNT": {"navigation": "backend.site.model_admin.account_links"},
-        "SIDEBAR": {"show_search": True, "navigation": "backend.site.model_admin.navigation"},
+        "SIDEBAR": {"show_search": True, "navigation": "backend.site.sidebar.navigation"},
         "COLORS": {
             "primary": {
                 "50": "oklch(97% .014 254.6)",

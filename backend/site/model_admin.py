@@ -14,10 +14,9 @@ from typing import Any, ClassVar, Final, Literal
 
 from django.conf import settings
 from django.contrib import admin
-from django.http import HttpRequest, HttpResponseBase
+from django.http import Http404, HttpRequest, HttpResponseBase
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
-from django.utils.html import conditional_escape
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_protect
 from unfold.admin import ModelAdmin as UnfoldModelAdmin
@@ -189,6 +188,10 @@ class Site(UnfoldAdminSite):
         )
         return response
 
+    def search(self, request: HttpRequest, extra_context: Any = None) -> HttpResponseBase:
+        """Unfold's own search of models, in the place of which ``backend.site.search`` is."""
+        raise Http404
+
     def extra_context(self, context: dict[str, Any], request: HttpRequest) -> dict[str, Any]:
         shown = [ask(request) for ask in _banners] if self.has_permission(request) else []
         return context | {"banners": [banner for banner in shown if banner is not None]}
@@ -224,44 +227,6 @@ class ReadOnlyModelAdmin(ModelAdmin):
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
-
-
-def navigation(request: HttpRequest) -> list[dict[str, Any]]:
-    """The sidebar: for each section the pages that this staff user may see."""
-    entries: dict[Section, list[tuple[int, str, dict[str, Any]]]] = {name: [] for name in SECTIONS}
-    for model, model_admin in admin.site._registry.items():
-        if not isinstance(model_admin, ModelAdmin) or model_admin.section is None:
-            continue
-        if not model_admin.has_view_permission(request):
-            continue
-        meta = model._meta
-        link = reverse(f"admin:{meta.app_label}_{meta.model_name}_changelist")
-        title = model_admin.sidebar_title or str(meta.verbose_name_plural).capitalize()
-        entry = _entry(title, model_admin.icon, link, model_admin.position)
-        if request.path.startswith(model_admin.also_at):
-            entry[2]["active"] = True
-        entries[model_admin.section].append(entry)
-    for page in _pages.values():
-        if page.section is None:
-            continue
-        if page.permission is None or request.user.has_perm(page.permission):
-            link = reverse(f"admin:{page.name}")
-            entries[page.section].append(_entry(page.title, page.icon, link, page.position))
-    groups: list[dict[str, Any]] = [
-        {"title": name, "items": [entry for _, _, entry in sorted(items, key=_place)]}
-        for name, items in entries.items()
-        if items
-    ]
-    return groups
-
-
-def _entry(title: str, icon: str, link: str, position: int) -> tuple[int, str, dict[str, Any]]:
-    # Unfold puts titles into the page as they are.
-    return position, title, {"title": conditional_escape(title), "icon": icon, "link": link}
-
-
-def _place(entry: tuple[int, str, dict[str, Any]]) -> tuple[int, str]:
-    return entry[0], entry[1]
 
 
 def account_links(request: HttpRequest) -> list[dict[str, Any]]:

@@ -21,6 +21,8 @@ LONGEST: Final = 200
 """Characters of a text that is searched for."""
 _MOST_CANDIDATES: Final = 5_000
 _MOST_IN_GROUP: Final = 6
+_SHORTEST_INSIDE: Final = 3
+"""Characters of a text that is searched for inside of words."""
 _WORDS: Final = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])|[^\W\d_]+|\d+")
 _EXACT, _BEGINNING, _WORD, _INSIDE, _DETAIL = range(5)
 
@@ -100,14 +102,17 @@ def search_source(
     return register
 
 
-def search(request: HttpRequest, text: str) -> Answer:
-    """Return what matches the text and may be seen by the staff user."""
-    text = text.strip()[:LONGEST]
+def search(request: HttpRequest, q: str, group: str = "") -> Answer:
+    """Return what matches the text and may be seen by the staff user; in one group, if it is
+    named."""
+    text = q.strip()[:LONGEST]
     if not text or not text.isprintable():
         return Answer([], [])
     groups: list[tuple[tuple[int, int], Group]] = []
     notes: list[str] = []
     for source in _sources:
+        if group and source.title != group:
+            continue
         if source.permission is not None and not request.user.has_perm(source.permission):
             continue
         try:
@@ -131,9 +136,7 @@ def _with_icon(result: Result, icon: str) -> Result:
     return Result(result.title, result.link, result.detail, icon=result.icon or icon)
 
 
-def _ranked(
-    text: str, results: Iterable[Result]
-) -> Iterator[tuple[tuple[int, int, str], Result]]:
+def _ranked(text: str, results: Iterable[Result]) -> Iterator[tuple[tuple[int, int, str], Result]]:
     for result in results:
         closeness = _closeness(text, result)
         if closeness is not None:
@@ -151,6 +154,8 @@ def _closeness(text: str, result: Result) -> int | None:
     parts = sought.split()
     if all(any(word.startswith(part) for word in words) for part in parts):
         return _WORD
+    if len(sought) < _SHORTEST_INSIDE:
+        return None
     if all(part in title for part in parts):
         return _INSIDE
     everything = f"{title} {result.detail} {result.keywords}".casefold()

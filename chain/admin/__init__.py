@@ -8,5 +8,6 @@ from chain.admin import (  # noqa: F401 (register)
     providers,
     records,
     resume,
+    search,
     wallets,
 )

@@ -95,6 +95,8 @@ class Wallet(models.Model):
                 fields=("user_id", "network", "custodian"), name="chain_wallet_one_each"
             ),
         )
+        # For the search of staff.
+        indexes = (models.Index(fields=("address",), name="chain_wallet_address"),)
 
     def __str__(self) -> str:
         return f"{self.address} ({self.network})"

@@ -2,4 +2,10 @@
 
 from __future__ import annotations
 
-from functions.admin import feature_flags, function_pages, hook_pages, jobs  # noqa: F401 (register)
+from functions.admin import (  # noqa: F401 (register)
+    feature_flags,
+    function_pages,
+    hook_pages,
+    jobs,
+    search,
+)

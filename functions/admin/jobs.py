@@ -36,7 +36,7 @@ from functions.runtime.registry import registry
 from objects.core.names import new_object_id
 
 RUN: Final = "functions.add_jobstatus"
-_VIEW: Final = "functions.view_jobstatus"
+VIEW: Final = "functions.view_jobstatus"
 _SHOWN: Final = 120  # characters of a message in the list
 
 log = get_logger("admin")
@@ -50,7 +50,7 @@ admin.site.unregister(
 @page(
     "jobs/",
     name="jobs",
-    permission=_VIEW,
+    permission=VIEW,
     title="Jobs",
     section="Server code",
     icon="work_history",

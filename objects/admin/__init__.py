@@ -7,7 +7,12 @@ them share ``staff_access``.
 
 from __future__ import annotations
 
-from objects.admin import operations, people, second_factor  # noqa: F401 (register their pages)
+from objects.admin import (  # noqa: F401 (register their pages)
+    operations,
+    people,
+    search,
+    second_factor,
+)
 from objects.admin.browser import (  # noqa: F401 (register their pages)
     export,
     impersonation,
@@ -22,6 +27,7 @@ from objects.admin.classes import (  # noqa: F401 (register their pages)
     list,
     open_classes,
     permissions,
+    sidebar,
 )
 from objects.admin.console import pages as _console  # noqa: F401
 from objects.admin.stored import events as _analytics  # noqa: F401

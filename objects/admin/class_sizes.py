@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Collection
+from math import inf
+from time import monotonic
+from typing import Any, Final
 
 from django.db.models import BigIntegerField, QuerySet
 from django.db.models.expressions import RawSQL
@@ -17,17 +20,51 @@ _TABLE = "to_regclass(COALESCE(%s::jsonb ->> objects_class.name, %s || objects_c
 _OBJECTS = catalog.row_estimate(_TABLE)
 _SIZE = f"COALESCE(pg_total_relation_size({_TABLE}), 0)"
 
+_RECENT: Final = 30.0  # seconds
+_MOST_RECENT: Final = 10_000
+_NEVER: Final = (-inf, -1)
+_recent: Final[dict[int, tuple[float, int]]] = {}
+
 
 def with_statistics(queryset: QuerySet[ObjectClass]) -> QuerySet[Any]:
     """The classes with ``object_estimate`` and ``total_size``, from statistics."""
-    places = [json.dumps(registry.model_tables()), f"{GENERIC_TABLE}_"]
-    return queryset.annotate(
-        object_estimate=RawSQL(_OBJECTS, places, BigIntegerField()),
-        total_size=RawSQL(_SIZE, places, BigIntegerField()),
+    return _with_estimates(queryset).annotate(
+        total_size=RawSQL(_SIZE, _places(), BigIntegerField())
     )
+
+
+def _with_estimates(queryset: QuerySet[ObjectClass]) -> QuerySet[Any]:
+    return queryset.annotate(object_estimate=RawSQL(_OBJECTS, _places(), BigIntegerField()))
+
+
+def _places() -> list[str]:
+    return [json.dumps(registry.model_tables()), f"{GENERIC_TABLE}_"]
 
 
 def estimate(class_id: int) -> int:
     """Return the estimated number of objects of a class; 0 without statistics."""
-    row = with_statistics(ObjectClass.objects.filter(pk=class_id)).first()
-    return max(int(row.object_estimate or 0), 0) if row else 0
+    return max(_estimates([class_id]).get(class_id, 0), 0)
+
+
+def recent_estimates(class_ids: Collection[int]) -> dict[int, int]:
+    """Return the estimated numbers of objects of classes, as this process has read them in the last
+    half minute. Classes without statistics are missing."""
+    now = monotonic()
+    missing = [
+        class_id for class_id in class_ids if _recent.get(class_id, _NEVER)[0] < now - _RECENT
+    ]
+    if missing:
+        if len(_recent) > _MOST_RECENT:
+            _recent.clear()
+        for class_id, count in _estimates(missing).items():
+            _recent[class_id] = now, count
+    counts = {class_id: _recent.get(class_id, _NEVER)[1] for class_id in class_ids}
+    return {class_id: count for class_id, count in counts.items() if count >= 0}
+
+
+def _estimates(class_ids: Collection[int]) -> dict[int, int]:
+    rows = _with_estimates(ObjectClass.objects.filter(pk__in=class_ids))
+    return {
+        class_id: -1 if count is None else int(count)
+        for class_id, count in rows.values_list("pk", "object_estimate")
+    }

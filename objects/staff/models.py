@@ -64,3 +64,19 @@ class ConsoleEntry(models.Model):
         default_permissions = ()
         permissions = (("use_console", "Can use the console"),)
         indexes = (models.Index(fields=("user", "-id"), name="objects_console_entry_latest"),)
+
+
+class FavouriteClass(models.Model):
+    """A class that a staff user has put at the beginning of the sidebar."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    class_name = models.CharField(max_length=128)
+
+    class Meta:
+        db_table = "objects_staff_favourite_class"
+        default_permissions = ()
+        constraints = (
+            models.UniqueConstraint(
+                fields=("user", "class_name"), name="objects_staff_favourite_class_once"
+            ),
+        )
