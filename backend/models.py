@@ -11,11 +11,13 @@ from backend.overview.models import Checkup, Hour, Minute, UserSketch
 __all__ = [
     "BackupRun",
     "Checkup",
+    "Documentation",
     "Hour",
     "LogRecord",
     "Maintenance",
     "Minute",
     "RateLimit",
+    "Setting",
     "UserSketch",
 ]
 
@@ -42,3 +44,19 @@ class Maintenance(models.Model):
     class Meta:
         managed = False
         default_permissions = ("view", "change")
+
+
+class Setting(models.Model):
+    """Settings of the service, which ``backend.settings`` reads. Secrets are never shown."""
+
+    class Meta:
+        managed = False
+        default_permissions = ("view",)
+
+
+class Documentation(models.Model):
+    """The documentation, which the admin shows from the folder ``docs``."""
+
+    class Meta:
+        managed = False
+        default_permissions = ("view",)

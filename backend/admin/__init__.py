@@ -2,5 +2,11 @@
 
 from __future__ import annotations
 
-from backend.admin import backups, search, staff  # noqa: F401 (register their pages)
+from backend.admin import (  # noqa: F401 (register their pages)
+    backups,
+    documentation,
+    search,
+    settings_page,
+    staff,
+)
 from backend.overview import advisor, start  # noqa: F401 (register their pages)

@@ -29,7 +29,8 @@ class Options(TypedDict, total=False):
 
     ``derived`` computes the default from other settings and the machine; ``shown`` is how the
     documentation writes the default. ``former`` lists names that are read for one more version.
-    With ``is_numbered``, ``NAME_137`` is the setting of network 137.
+    With ``is_numbered``, ``NAME_137`` is the setting of network 137. ``needs_restart`` says that
+    a reload of ``script/server`` doesn't apply a change.
     """
 
     unit: str
@@ -38,6 +39,7 @@ class Options(TypedDict, total=False):
     derived: Callable[[], Any]
     former: tuple[str, ...]
     is_numbered: bool
+    needs_restart: bool
 
 
 @dataclass(eq=False)
@@ -56,6 +58,7 @@ class Setting(Generic[T_co]):
     derived: Callable[[], T_co] | None = None
     former: tuple[str, ...] = ()
     is_numbered: bool = False
+    needs_restart: bool = False
     bounds: tuple[int, int] | None = None
     name: str = field(default="", init=False)
 

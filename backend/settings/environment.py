@@ -24,6 +24,7 @@ _names: set[str] = set()
 _numbered_names: set[str] = set()
 _former_names: dict[str, tuple[str, ...]] = {}
 _ignored_lines: dict[Path, list[int]] = {}
+_file_values: dict[Path, dict[str, str]] = {}
 _LINE = re.compile(r"(?:export )?(?P<name>[A-Za-z_0-9]+)=(?P<value>.*)")
 # As Docker Compose reads the same file: a comment follows a blank, or the closing quote.
 _VALUES = (
@@ -73,8 +74,10 @@ def read_file(path: Path) -> None:
         if line.strip() and not line.lstrip().startswith("#") and not _LINE.match(line)
     ]
     matches = filter(None, map(_LINE.match, lines))
-    for name, value in {match["name"]: match["value"] for match in matches}.items():
-        os.environ.setdefault(name, _value(value))
+    values = {match["name"]: _value(match["value"]) for match in matches}
+    _file_values[path] = values
+    for name, value in values.items():
+        os.environ.setdefault(name, value)
 
 
 def _value(text: str) -> str:
@@ -132,6 +135,20 @@ def problems() -> list[tuple[str, str]]:
         for number in numbers
     ]
     return unknown + renamed + lines
+
+
+def origin(name: str) -> str:
+    """Return where the value of a setting comes from: a variable of the environment or a file. It
+    is "" for a setting that has its default."""
+    for variable in (name, *_former_names.get(name, ())):
+        if os.environ.get(f"{variable}_FILE"):
+            return f"the file that {variable}_FILE names"
+        value = os.environ.get(variable, "")
+        if not value.strip():
+            continue
+        files = (path for path, values in _file_values.items() if values.get(variable) == value)
+        return str(next(files, f"the environment variable {variable}"))
+    return ""
 
 
 def _unknown() -> Iterator[tuple[str, str]]:

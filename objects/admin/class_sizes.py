@@ -24,6 +24,9 @@ _RECENT: Final = 30.0  # seconds
 _MOST_RECENT: Final = 10_000
 _NEVER: Final = (-inf, -1)
 _recent: Final[dict[int, tuple[float, int]]] = {}
+_LARGEST_FOR: Final = 300.0  # seconds
+_MOST_LARGEST: Final = 500
+_largest: tuple[float, list[int]] = (-inf, [])
 
 
 def with_statistics(queryset: QuerySet[ObjectClass]) -> QuerySet[Any]:
@@ -60,6 +63,16 @@ def recent_estimates(class_ids: Collection[int]) -> dict[int, int]:
             _recent[class_id] = now, count
     counts = {class_id: _recent.get(class_id, _NEVER)[1] for class_id in class_ids}
     return {class_id: count for class_id, count in counts.items() if count >= 0}
+
+
+def largest() -> list[int]:
+    """Return the ids of the classes with the most objects, the largest first, as this process has
+    read them in the last five minutes."""
+    global _largest
+    if not _largest[0] > monotonic() - _LARGEST_FOR:
+        rows = _with_estimates(ObjectClass.objects.all()).order_by("-object_estimate", "pk")
+        _largest = monotonic(), list(rows.values_list("pk", flat=True)[:_MOST_LARGEST])
+    return _largest[1]
 
 
 def _estimates(class_ids: Collection[int]) -> dict[int, int]:

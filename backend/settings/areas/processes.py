@@ -52,6 +52,7 @@ class Servers(Area):
         ("postgres", "postgresql"),
         shown="embedded",
         secret=True,
+        needs_restart=True,
     )
     SQL_CONSOLE_URL = address(
         "for [SQL in the admin](console.md#sql) with a PostgreSQL of your own: the address with a"
@@ -61,14 +62,21 @@ class Servers(Area):
         secret=True,
     )
     REDIS_URL = address(
-        "checked likewise", ("redis", "rediss", "unix"), shown="embedded", secret=True
+        "checked likewise",
+        ("redis", "rediss", "unix"),
+        shown="embedded",
+        secret=True,
+        needs_restart=True,
     )
-    DATABASE_PASSWORD = text("any characters; added to `DATABASE_URL`", secret=True)
-    REDIS_PASSWORD = text("any characters; added to `REDIS_URL`", secret=True)
+    DATABASE_PASSWORD = text(
+        "any characters; added to `DATABASE_URL`", secret=True, needs_restart=True
+    )
+    REDIS_PASSWORD = text("any characters; added to `REDIS_URL`", secret=True, needs_restart=True)
     ENGINE_USER = text(
         "the account of PostgreSQL and Redis when root starts the service; other programs of this"
         " account can read the database",
         shown="`nobody`",
+        needs_restart=True,
     )
     ADMIN_PASSWORD = text(
         "the password of the first staff user, `admin`, when `prepare` or `script/server` makes it",
@@ -109,21 +117,31 @@ class Processes(Area):
 
     title = "PostgreSQL, Redis, processes"
 
-    ENV_FILE = text("a file with settings, in place of `.env`; it has to exist", shown="`.env`")
-    DATA_DIR = text("the folder of everything that is stored", default=".data")
-    LISTEN_HOST = text("the host where `script/server` listens", default="127.0.0.1")
-    PORT = whole(8000, "the port where `script/server` listens", least=1, most=65_535)
+    ENV_FILE = text(
+        "a file with settings, in place of `.env`; it has to exist",
+        shown="`.env`",
+        needs_restart=True,
+    )
+    DATA_DIR = text("the folder of everything that is stored", default=".data", needs_restart=True)
+    LISTEN_HOST = text(
+        "the host where `script/server` listens", default="127.0.0.1", needs_restart=True
+    )
+    PORT = whole(
+        8000, "the port where `script/server` listens", least=1, most=65_535, needs_restart=True
+    )
     SITE_ADDRESS = text(
         "starts Caddy in front of the web processes, with this address or several"
         " (`https://api.example.org, https://files.example.org`), for which it gets and renews"
         " certificates; `PORT` has no effect then. Set `LISTEN_HOST` as well: see"
-        " [server.md](server.md#tls)"
+        " [server.md](server.md#tls)",
+        needs_restart=True,
     )
     PROFILE = choice(
         "default",
         ("default", "small"),
         "`small`: `script/server` starts fewer processes, for machines with little memory, see"
         " [small machines](operating.md#small-machines)",
+        needs_restart=True,
     )
     WEB_WORKERS = whole(
         1,

@@ -59,7 +59,10 @@ class Providers(Area):
     GITHUB_CLIENT_SECRET = text("of the OAuth app", secret=True)
     WALLET_SIGN_IN = flag(False, "Sign-In with Ethereum")
     WALLET_RPC_URLS: Setting[dict[str, Any]] = Setting(
-        {}, "JSON, an RPC address for each chain id: contract wallets may sign in", _object
+        {},
+        "JSON, an RPC address for each chain id: contract wallets may sign in",
+        _object,
+        secret=True,
     )
 
 

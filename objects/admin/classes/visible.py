@@ -13,14 +13,13 @@ from objects.definitions.models import ObjectClass
 
 
 def visible_classes(user: Any) -> QuerySet[ObjectClass]:
-    """Return the classes whose objects the staff user may see."""
+    """Return the classes whose objects the staff user may see, with no more than their names."""
+    classes = ObjectClass.objects.only("name")
     models = {name: user.has_perm(permission("view", name)) for name in registry.model_tables()}
     if user.has_perm(permission("view", None)):
         hidden = [name for name, is_visible in models.items() if not is_visible]
-        return ObjectClass.objects.exclude(name__in=hidden)
-    return ObjectClass.objects.filter(
-        name__in=[name for name, is_visible in models.items() if is_visible]
-    )
+        return classes.exclude(name__in=hidden)
+    return classes.filter(name__in=[name for name, is_visible in models.items() if is_visible])
 
 
 def without_built_in(classes: QuerySet[ObjectClass]) -> QuerySet[ObjectClass]:
