@@ -16,7 +16,9 @@ class FeatureFlag(models.Model):
         unique=True,
         validators=[RegexValidator(r"\A[A-Za-z][A-Za-z0-9_]*\Z", "Letters, digits and _ only.")],
     )
-    on = models.BooleanField(default=False, help_text="Off: nobody has the feature.")
+    on = models.BooleanField(
+        default=False, help_text="Whether users have the feature: all, or the share below."
+    )
     rollout = models.PositiveSmallIntegerField(
         default=100,
         validators=[MaxValueValidator(100)],

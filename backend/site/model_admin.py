@@ -203,6 +203,7 @@ class ModelAdmin(UnfoldModelAdmin):
     Lists neither count their rows nor say how many there are. ``section``, ``icon`` (a Material
     symbol) and ``position`` are the place in the sidebar, ``sidebar_title`` the text there if it
     isn't the model's name; the entry is lit for addresses below ``also_at``, too.
+    ``empty_text`` says where rows come from, in a list that has none.
     """
 
     section: ClassVar[Section | None] = None
@@ -210,6 +211,7 @@ class ModelAdmin(UnfoldModelAdmin):
     position: ClassVar[int] = 50
     sidebar_title: ClassVar[str] = ""
     also_at: ClassVar[tuple[str, ...]] = ()
+    empty_text: ClassVar[str] = ""
     list_fullwidth = True
     list_filter_submit = True
     show_full_result_count = False

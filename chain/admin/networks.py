@@ -37,7 +37,8 @@ _LABELS = {
     "finality_depth": "Finality depth (blocks)",
 }
 _HELP = {
-    "active": "Off pauses the network where it is; everything stored stays.",
+    "active": "Whether its blocks are indexed. A paused network continues where it was; everything"
+    " stored stays.",
     "poll_interval": "Between two polls of the head; 2000 by default, at least a second in effect."
     " While a subscription to new heads works, polls are 30 s apart.",
     "confirmations": "Blocks that have to be on top of a block before its events are stored; 0 by"

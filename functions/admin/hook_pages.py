@@ -24,6 +24,7 @@ class HookAdmin(ReadOnlyModelAdmin):
     section = "Server code"
     icon = "webhook"
     position = 60
+    empty_text = "Webhooks are declared with POST /hooks/functions and /hooks/triggers."
 
     list_display = ("__str__", "address", "background", "paused_until", "updated_at")
     actions = ("deliver_by_worker", "deliver_in_request")

@@ -26,7 +26,7 @@ from unfold.widgets import (
 
 from backend.kernel.errors import ServiceError
 from backend.logs.setup import get_logger
-from backend.settings.timetables import parse
+from backend.settings.timetables import Every, Once, Timing, parse
 from backend.site.model_admin import ModelAdmin, ReadOnlyModelAdmin, page, render
 from backend.site.staff import principal_for, require
 from functions.jobs import schedule_rows
@@ -104,6 +104,14 @@ def _params(text: str) -> dict[str, Any]:
     return parsed
 
 
+def _in_words(timing: Timing | None) -> str:
+    if timing is None:
+        return "at no time"
+    if isinstance(timing, Every):
+        return f"every {timing} seconds"
+    return f"once, at {timing}" if isinstance(timing, Once) else f"at {timing}"
+
+
 def _described(name: str, rows: list[PeriodicTask]) -> dict[str, Any]:
     job = registry.jobs[name]
     parameters = [
@@ -122,7 +130,7 @@ def _described(name: str, rows: list[PeriodicTask]) -> dict[str, Any]:
         "schedules": [
             {
                 "id": row.pk,
-                "timing": str(schedule_rows.timing_of(row) or "?"),
+                "timing": _in_words(schedule_rows.timing_of(row)),
                 "enabled": row.enabled,
             }
             for row in rows
@@ -187,7 +195,7 @@ class ScheduleForm(forms.ModelForm):
         required=False,
         initial=True,
         widget=UnfoldBooleanSwitchWidget,
-        help_text="Off: the schedule is paused.",
+        help_text="Whether the job runs at these times. Otherwise the schedule is paused.",
     )
     description = forms.CharField(
         required=False, max_length=1000, widget=UnfoldAdminTextInputWidget
@@ -275,5 +283,5 @@ class JobScheduleAdmin(ModelAdmin):
 
     @admin.display(description="schedule")
     def timing(self, row: PeriodicTask) -> str:
-        text = str(schedule_rows.timing_of(row) or "?")
+        text = _in_words(schedule_rows.timing_of(row))
         return f"{text} (the job is gone)" if schedule_rows.is_gone(row) else text

@@ -54,14 +54,17 @@ def sentence_for(
 
 
 def describe(principal: Principal) -> str:
-    """Return the caller, by the ids that access lists and permissions may name."""
+    """Return the caller in words, with the ids and roles that access lists and permissions name."""
     if principal.is_maintenance:
         return "the maintenance key"
     if principal.may_write_as_master:
         return "the master key"
     if principal.is_master:
         return "the read-only master key"
-    return _names(sorted(principal.acl_ids))
+    if principal.user_id is None:
+        return "a client that isn't logged in (*)"
+    roles = f" with the roles {_names(sorted(principal.roles))}" if principal.roles else ""
+    return f"the user {principal.user_id}{roles}"
 
 
 def _names(names: Iterable[str]) -> str:

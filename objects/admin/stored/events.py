@@ -18,3 +18,4 @@ class EventAdmin(ReadOnlyModelAdmin):
     search_fields = ("name__exact",)
     search_help_text = "the whole name of an event"
     ordering = ("-id",)
+    empty_text = "Events are listed here when apps report them, with POST /events/NAME."

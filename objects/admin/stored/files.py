@@ -20,12 +20,13 @@ class StoredFileAdmin(ReadOnlyModelAdmin):
     icon = "folder_open"
     position = 20
 
-    list_display = ("name", "shown_size", "content_type", "is_private", "owner_id", "created_at")
+    list_display = ("name", "shown_size", "content_type", "readers", "owner_id", "created_at")
     search_fields = ("name__startswith", "owner_id__exact")
     date_hierarchy = None
+    empty_text = "Files are listed here when apps have uploaded them."
     fields_shown = (
         *("name", "shown_size", "content_type", "sha256", "metadata", "tags"),
-        *("owner_id", "charged_to", "complete", "is_private", "read_acl", "created_at"),
+        *("owner_id", "charged_to", "complete", "readers", "read_acl", "created_at"),
     )
     readonly_fields = fields_shown
 
@@ -36,6 +37,6 @@ class StoredFileAdmin(ReadOnlyModelAdmin):
     def shown_size(self, file: StoredFile) -> str:
         return filesizeformat(file.size)
 
-    @admin.display(description="private", boolean=True)
-    def is_private(self, file: StoredFile) -> bool:
-        return file.read_acl is not None
+    @admin.display(description="may be read by")
+    def readers(self, file: StoredFile) -> str:
+        return "everybody" if file.read_acl is None else "its access list"

@@ -279,7 +279,7 @@ def test_the_rule_that_decided_is_named(docs):
     assert rule == "class permissions"
     assert text == (
         f"get names {OWNER_ID}, role:Team: it is refused to the caller."
-        f" The caller is *, {STRANGER_ID}."
+        f" The caller is the user {STRANGER_ID}."
     )
     assert decided(OWNER, "get", docs["own"]) == (
         "class permissions",
