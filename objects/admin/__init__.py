@@ -8,6 +8,7 @@ them share ``staff_access``.
 from __future__ import annotations
 
 from objects.admin import (  # noqa: F401 (register their pages)
+    newcomers,
     operations,
     people,
     search,
