@@ -35,7 +35,7 @@ from backend.kernel.process.frozen_heap import leave_out_loaded
 from backend.kernel.process.heartbeats import SENT_AT
 from backend.kernel.request_context import Current, begin
 from backend.logs.setup import get_logger
-from backend.settings.schedule import BACK_UP, REPAIR_INDEXES
+from backend.settings.schedule import BACK_UP, REPAIR_INDEXES, VERIFY_BACKUP
 from backend.tasks import broker, overflow, taken
 from backend.tasks.schedule_lock import ScheduleLock
 
@@ -93,20 +93,28 @@ def start_overflows() -> None:
 
 
 @app.task(name=BACK_UP, bind=True, ignore_result=True)
-def back_up(self: Any) -> None:
-    """Make a backup, with ``BACKUP_SCHEDULE``. The schedule is kept in the database, also after the
-    setting is off again."""
+def back_up(self: Any, *, is_requested: bool = False) -> None:
+    """Make a backup, with ``BACKUP_SCHEDULE`` or when staff have requested one. The schedule is
+    kept in the database, also after the setting is off again."""
     from backend.backups import history, process
     from backend.settings.conf import service_settings
     from objects.database import locks
 
-    if not service_settings.BACKUP_SCHEDULE:
+    if not (service_settings.BACKUP_SCHEDULE or is_requested):
         return
     if not process.back_up(float(getattr(self.request, SENT_AT, None) or time())):
         # PostgreSQL may need a moment to end the session of a process that was killed. If another
         # process holds the lock, that has recorded how this one ended.
         with suppress(ServiceError), locks.held(advisory_locks.BACKUPS):
             history.mark_killed()
+
+
+@app.task(name=VERIFY_BACKUP, ignore_result=True)
+def verify_backup(name: str) -> None:
+    """Read an archive back and check it. The note of its run has the result."""
+    from backend.backups import process
+
+    process.verify(name)
 
 
 def _redis() -> redis.Redis:

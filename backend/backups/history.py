@@ -134,6 +134,13 @@ def add_note(run: BackupRun, text: str) -> None:
     save(run)
 
 
+def note_verification(name: str, result: str) -> None:
+    """Add the result of reading an archive again to the note of its run, if there is one."""
+    run = BackupRun.objects.filter(name=name, state=BackupRun.State.OK).first()
+    if run is not None:
+        add_note(run, f"Read again on {datetime.now(UTC):%Y-%m-%d %H:%M} UTC: {result}")
+
+
 def results() -> dict[str, str]:
     """Return how the newest run of each archive ended, by the name of the archive."""
     runs = BackupRun.objects.exclude(name="").order_by("id")

@@ -8,7 +8,7 @@ from django.db import models
 
 
 class BackupRun(models.Model):
-    """A run of the schedule or of ``manage.py backup --now``.
+    """A run of the schedule, of ``manage.py backup --now``, or one that staff have requested.
 
     ``sent_at`` is when the schedule sent its message. ``name`` is that of the archive in ``place``,
     a ``BACKUP_TO``. A row that is ``running`` although no process
@@ -48,7 +48,7 @@ class BackupRun(models.Model):
 
     class Meta:
         app_label = "backend"
-        default_permissions = ("view",)
+        default_permissions = ("view", "add")
         verbose_name = "backup"
         ordering = ("-id",)
 

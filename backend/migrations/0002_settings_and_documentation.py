@@ -1,4 +1,4 @@
-"""The permissions to see settings and the documentation."""
+"""The permissions to see settings and the documentation, and to make backups."""
 
 from django.db import migrations, models
 
@@ -10,6 +10,10 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
+        migrations.AlterModelOptions(
+            name='backuprun',
+            options={'default_permissions': ('view', 'add'), 'ordering': ('-id',), 'verbose_name': 'backup'},
+        ),
         migrations.CreateModel(
             name='Setting',
             fields=[

@@ -8,6 +8,7 @@ from backend.settings.timetables import crontab_in_zone
 
 BACK_UP: Final = "backend.back_up"
 REPAIR_INDEXES: Final = "backend.repair_indexes"
+VERIFY_BACKUP: Final = "backend.verify_backup"
 JOBS: Final = "jobs"
 CHAIN: Final = "chain"
 BACKFILL: Final = "backfill"
@@ -18,6 +19,7 @@ ROUTES: Final[dict[str, Any]] = {
     REPAIR_INDEXES: {"queue": JOBS},
     # A backup may take hours.
     BACK_UP: {"queue": JOBS},
+    VERIFY_BACKUP: {"queue": JOBS},
     "chain.backfill": {"queue": BACKFILL},
     "chain.audit": {"queue": BACKFILL},
     "chain.*": {"queue": CHAIN},

@@ -5,6 +5,7 @@ The file goes to a folder, or to the place of ``BACKUP_TO`` as the schedule does
 
 from __future__ import annotations
 
+import shutil
 import sys
 from argparse import SUPPRESS
 from datetime import UTC, datetime
@@ -13,6 +14,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from backend.backups import history
 from backend.backups.models import BackupRun
 from backend.kernel.texts.counted import counted
 from backend.kernel.texts.sizes import readable_size
@@ -56,6 +58,11 @@ class Command(BaseCommand):
             help="print a new key for BACKUP_KEY, and store nothing",
         )
         action.add_argument("--scheduled", type=float, metavar="TIME", help=SUPPRESS)
+        action.add_argument(
+            "--read",
+            metavar="NAME|latest",
+            help="write an archive of BACKUP_TO to standard output, decrypted",
+        )
         parser.add_argument(
             "--without-keys",
             action="store_true",
@@ -71,6 +78,8 @@ class Command(BaseCommand):
                 self._make(options)
             elif options["verify"] is not None:
                 self._verify(options["verify"])
+            elif options["read"] is not None:
+                _read(options["read"])
             elif options["scheduled"] is not None:
                 _run_scheduled(datetime.fromtimestamp(options["scheduled"], UTC))
             elif options["now"]:
@@ -119,8 +128,13 @@ class Command(BaseCommand):
         )
 
     def _verify(self, text: str) -> None:
-        with sources.archive_file(text) as path:
-            manifest = archive.check(path)
+        try:
+            with sources.archive_file(text) as path:
+                manifest = archive.check(path)
+        except BackupError as error:
+            history.note_verification(text, str(error))
+            raise
+        history.note_verification(text, "It is whole.")
         self.stdout.write(f"{text} is whole: {described(manifest)}")
 
     def _make(self, options: dict[str, Any]) -> None:
@@ -139,6 +153,12 @@ class Command(BaseCommand):
                 "The keys of signers (SIGNER_PRIVATE_KEY, SIGNER_KEYSTORE) are not in it: keep a "
                 "copy of them elsewhere."
             )
+
+
+def _read(name: str) -> None:
+    with sources.archive_file(name) as path, path.open("rb") as file:
+        shutil.copyfileobj(file, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
 
 
 def _run_scheduled(sent_at: datetime) -> None:

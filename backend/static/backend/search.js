@@ -171,7 +171,9 @@ if (dialog) {
   const search = new Search(dialog);
   document.addEventListener("keydown", (event) => {
     const isShortcut = event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey);
-    const isSlash = event.key === "/" && !event.ctrlKey && !event.metaKey && !isTyping(event.target);
+    // Lists of models have a search of their own by this key.
+    const hasOwn = document.getElementById("searchbar") !== null;
+    const isSlash = event.key === "/" && !isTyping(event.target) && !hasOwn;
     if (isShortcut || isSlash) {
       event.preventDefault();
       search.open();
