@@ -41,7 +41,7 @@ class BackupRunAdmin(ReadOnlyModelAdmin):
     sidebar_title = "Backups"
     empty_text = "Runs are listed here when the schedule or one of you has made a backup."
     list_before_template = "admin/backups.html"
-    change_form_before_template = "admin/backup.html"
+    change_form_outer_before_template = "admin/backup.html"
     list_display = ("archive", "started_at", "state", "verification", "bytes", "took", "note")
     list_filter = ("state",)
 
