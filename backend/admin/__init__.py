@@ -1,4 +1,5 @@
-"""The admin's pages of the project itself: staff, backups, settings, and the search."""
+"""The admin's pages of the project itself: staff, backups, settings, the documentation, and the
+search."""
 
 from __future__ import annotations
 

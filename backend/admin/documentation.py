@@ -25,6 +25,7 @@ FOLDER: Final = BASE_DIR / "docs"
 VIEW: Final = "backend.view_documentation"
 _PAGE_LINK: Final = re.compile(r"([\w-]+)\.md(#[\w-]*)?")
 _IMAGE_LINK: Final = re.compile(r"images/([\w.-]+)")
+_HEADING: Final = re.compile(r"(#{1,6}) +(.+?) *")
 _TITLE: Final = 3  # tokens
 _LISTED: Final = 3
 """The level of headings down to which they are listed beside the page."""
@@ -51,7 +52,10 @@ def headings() -> dict[str, tuple[Heading, ...]]:
 
     They are read once: the files change with the release alone.
     """
-    return {path.stem: tuple(_headings(_tokens(path.stem))) for path in sorted(FOLDER.glob("*.md"))}
+    return {
+        path.stem: tuple(_headings_of(path.read_text(encoding="utf-8")))
+        for path in sorted(FOLDER.glob("*.md"))
+    }
 
 
 def link_to(name: str, anchor: str = "") -> str:
@@ -63,8 +67,7 @@ def link_to(name: str, anchor: str = "") -> str:
 def content(name: str) -> SafeString:
     """Return a page, without its title, as HTML."""
     tokens = _tokens(name)
-    for _ in _headings(tokens):
-        pass  # gives them their anchors
+    _set_anchors(tokens)
     _correct_links(tokens)
     # The files are the release's own.
     return mark_safe(_markdown().renderer.render(tokens[_TITLE:], _markdown().options, {}))
@@ -78,6 +81,7 @@ def inline(text: str) -> SafeString:
     return mark_safe(_markdown().renderer.render([token], _markdown().options, {}))
 
 
+@lru_cache(maxsize=4096)
 def plain(text: str) -> str:
     """Return a line of the documentation without its marks."""
     (token,) = _markdown().parseInline(text)
@@ -145,16 +149,22 @@ def _tokens(name: str) -> list[Token]:
     return _markdown().parse((FOLDER / f"{name}.md").read_text(encoding="utf-8"))
 
 
-def _headings(tokens: Sequence[Token]) -> Iterator[Heading]:
-    """Yield the headings, and give each its anchor."""
+def _headings_of(text: str) -> Iterator[Heading]:
+    """Yield the headings of a page; parsing the whole of it would take many times as long."""
+    is_code = False
+    for line in text.splitlines():
+        if line.lstrip().startswith("```"):
+            is_code = not is_code
+        elif not is_code and (match := _HEADING.fullmatch(line)):
+            level, title = len(match[1]), plain(match[2])
+            yield Heading(title, "" if level == 1 else _anchor(title), level)
+
+
+def _set_anchors(tokens: Sequence[Token]) -> None:
     for token, inline_token in pairwise(tokens):
-        if token.type != "heading_open":
-            continue
-        text = "".join(child.content for child in inline_token.children or ())
-        anchor = "" if token.tag == "h1" else _anchor(text)
-        if anchor:
-            token.attrSet("id", anchor)
-        yield Heading(text, anchor, int(token.tag[1]))
+        if token.type == "heading_open":
+            title = "".join(child.content for child in inline_token.children or ())
+            token.attrSet("id", _anchor(title))
 
 
 def _anchor(text: str) -> str:

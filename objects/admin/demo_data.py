@@ -144,7 +144,7 @@ def _create(
     principal: Principal, class_name: ClassName, objects: list[dict[str, Json]]
 ) -> list[str]:
     """Store the objects and return their ids. Raises the first error."""
-    ids = []
+    ids: list[str] = []
     for outcome in service.create_many(principal, class_name, objects):
         if isinstance(outcome, ServiceError):
             raise outcome

@@ -74,19 +74,15 @@ def _conditions(
     table: ClassTable, text: str, labels: Sequence[FieldName]
 ) -> list[tuple[Query, tuple[OrderKey, ...]]]:
     texts = sorted(name for name, field in table.schema.fields.items() if field.kind == "String")
-    conditions: list[tuple[Query, tuple[OrderKey, ...]]] = [
-        (
-            all_of(Compare((name,), "gte", text), Compare((name,), "lt", text + _LAST)),
-            (OrderKey((name,)),),
-        )
-        for name in texts
-        if is_ordered_by_index(table, (name,))
-    ][:_MOST_FIELDS]
-    searched = {order[0].path[0] for _, order in conditions}
+    ordered = [name for name in texts if is_ordered_by_index(table, (name,))][:_MOST_FIELDS]
+    conditions: list[tuple[Query, tuple[OrderKey, ...]]] = []
+    for name in ordered:
+        start = all_of(Compare((name,), "gte", text), Compare((name,), "lt", text + _LAST))
+        conditions.append((start, (OrderKey((name,)),)))
     if table.is_partition:
-        conditions += [
-            (Equals((name,), text), ()) for name in labels if name in texts and name not in searched
-        ]
+        # The index of all fields has their whole values.
+        equal = [name for name in labels if name in texts and name not in ordered]
+        conditions += [(Equals((name,), text), ()) for name in equal]
     return conditions
 
 
