@@ -15,11 +15,9 @@ from objects.admin import (  # noqa: F401 (register their pages)
     second_factor,
 )
 from objects.admin.browser import (  # noqa: F401 (register their pages)
-    export,
     impersonation,
     object_pages,
     relations,
-    table,
 )
 from objects.admin.classes import (  # noqa: F401 (register their pages)
     diagram,
@@ -31,6 +29,7 @@ from objects.admin.classes import (  # noqa: F401 (register their pages)
     sidebar,
 )
 from objects.admin.console import pages as _console  # noqa: F401
+from objects.admin.grid import changes, export, page, rows  # noqa: F401 (register their pages)
 from objects.admin.stored import events as _analytics  # noqa: F401
 from objects.admin.stored import files as _files  # noqa: F401
 from objects.admin.stored import parameters as _config  # noqa: F401

@@ -200,7 +200,7 @@ def class_page(
         @page(f"data/<str:class_name>/{route}", name=f"data_{name}", permission=None)
         @wraps(view)
         def shown(request: HttpRequest, class_name: str, **parts: str) -> HttpResponseBase:
-            place = _place(request, class_name, subject)
+            place = place_of(request, class_name, subject)
             if request.method == "POST":
                 if post is None:
                     return HttpResponseNotAllowed(("GET", "HEAD"))
@@ -214,7 +214,11 @@ def class_page(
     return register
 
 
-def _place(request: HttpRequest, name: str, subject: Subject) -> Place:
+def place_of(request: HttpRequest, name: str, subject: Subject) -> Place:
+    """Return a class with the rights of the staff user.
+
+    Raises ``PermissionDenied`` for those who may not view it, and ``InvalidClassName`` (404).
+    """
     class_name = name if is_class_name(name) else None
     needed = class_permission("view") if subject == "class" else permission("view", class_name)
     if not request.user.has_perm(needed):

@@ -1,4 +1,4 @@
-"""Tables about staff users, who are Django's: second factors, and what the console has run."""
+"""Tables about staff users, who are Django's: second factors, the console, and grids."""
 
 from __future__ import annotations
 
@@ -78,5 +78,40 @@ class FavouriteClass(models.Model):
         constraints = (
             models.UniqueConstraint(
                 fields=("user", "class_name"), name="objects_staff_favourite_class_once"
+            ),
+        )
+
+
+class StaffGrid(models.Model):
+    """How a staff user sees the objects of a class.
+
+    Without a name it is the user's current choice of columns; with one it is a saved view, which
+    also has a filter and an order, and which all staff see if it is shared. ``columns`` has pairs
+    of a field and a width in pixels.
+    """
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    class_name = models.TextField()
+    name = models.TextField(default="", blank=True)
+    is_shared = models.BooleanField(default=False)
+    where = models.TextField(default="", blank=True)
+    order = models.TextField(default="", blank=True)
+    columns = models.JSONField(default=list)
+    size = models.PositiveSmallIntegerField(default=100)
+    changed_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        db_table = "objects_staff_grid"
+        default_permissions = ()
+        constraints = (
+            models.UniqueConstraint(
+                fields=("user", "class_name", "name"), name="objects_staff_grid_unique"
+            ),
+        )
+        indexes = (
+            models.Index(
+                fields=("class_name",),
+                condition=models.Q(is_shared=True),
+                name="objects_staff_grid_shared",
             ),
         )

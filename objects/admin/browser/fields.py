@@ -125,7 +125,7 @@ def read(
                 changes[item.name] = DELETE
             continue
         try:
-            value = _value(item)
+            value = entered_value(item)
         except ServiceError as error:
             item.error = error.message
             continue
@@ -156,7 +156,7 @@ def _lines(text: str) -> str:
     return text.replace("\r\n", "\n")
 
 
-def _value(item: Input) -> Json:
+def entered_value(item: Input) -> Json:
     """What was entered, as a value of the field's type; None for nothing."""
     text = item.text
     if item.field.kind == "String":

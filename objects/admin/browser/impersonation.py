@@ -16,15 +16,14 @@ from backend.kernel.json_types import Json
 from backend.kernel.principal import READ_ONLY_MASTER
 from backend.site.model_admin import page, render
 from objects import service
+from objects.admin.browser.labels import suggestions
 from objects.admin.staff_access import PUBLIC, Place, act, class_page, permission, stop_acting
-from objects.core.names import OBJECT_ID, ROLE, USER, is_object_id
+from objects.core.names import ROLE, USER
 from objects.core.query.parser import parse_where
-from objects.core.query.tree import FindOptions, OrderKey
-from objects.core.schema.definition import ClassSchema
+from objects.core.query.tree import FindOptions
 from objects.files import service as files
 
 _SUGGESTIONS: Final = 10
-_LABELS: Final = ("username", "name", "title", "label", "email", "hash")
 
 
 @page("browse-as/", name="data_act", permission="objects.view_user")
@@ -64,41 +63,16 @@ def choose(request: HttpRequest) -> HttpResponseBase:
 def lookup(place: Place) -> HttpResponse:
     """Objects whose id or name begins with what was typed, as options of a list."""
     text = place.request.GET.get(place.request.GET.get("of", ""), "").strip()
-    name = label_field(place.table.schema)
-    matches = []
-    if text:
-        either: list[Json] = [{"objectId": text}] if is_object_id(text) else []
-        if name:
-            either.append({name: {"$regex": "^" + re.escape(text)}})
-        if either:
-            options = FindOptions(
-                where=parse_where({"$or": either}),
-                limit=_SUGGESTIONS,
-                order=(OrderKey((OBJECT_ID,)),),
-            )
-            matches = service.find(place.reader, place.class_name, options).objects()
-    suggestions = [(obj["objectId"], label(place.table.schema, obj)) for obj in matches]
-    return TemplateResponse(place.request, "admin/data/lookup.html", {"suggestions": suggestions})
-
-
-def label_field(schema: ClassSchema) -> str | None:
-    """The field that tells people which object it is, if the class has one."""
-    texts = {name for name, field in schema.fields.items() if field.kind == "String"}
-    return next((name for name in _LABELS if name in texts), min(texts, default=None))
-
-
-def label(schema: ClassSchema, obj: dict[str, Json]) -> str:
-    """What people call an object; nothing if it has no name."""
-    name = label_field(schema)
-    value = obj.get(name) if name else None
-    return value[:80] if isinstance(value, str) else ""
+    return TemplateResponse(
+        place.request, "admin/data/lookup.html", {"suggestions": suggestions(place, text)}
+    )
 
 
 @page("acl-names/", name="data_acl_names", permission="objects.view_storedobject")
 def acl_names(request: HttpRequest) -> HttpResponse:
     """Users and roles whose name begins with what was typed, by what an access list calls them."""
     text = request.GET.get("acl.name", "").strip()
-    suggestions: list[tuple[str, str]] = []
+    names: list[tuple[str, str]] = []
     for class_name, field in ((USER, "username"), (ROLE, "name")):
         if text and request.user.has_perm(permission("view", class_name)):
             where: Json = {field: {"$regex": "^" + re.escape(text)}}
@@ -106,8 +80,8 @@ def acl_names(request: HttpRequest) -> HttpResponse:
             for obj in service.find(READ_ONLY_MASTER, class_name, options).objects():
                 name = str(obj.get(field))
                 is_user = class_name == USER
-                suggestions.append((str(obj["objectId"]) if is_user else name, name))
-    return TemplateResponse(request, "admin/data/lookup.html", {"suggestions": suggestions})
+                names.append((str(obj["objectId"]) if is_user else name, name))
+    return TemplateResponse(request, "admin/data/lookup.html", {"suggestions": names})
 
 
 @page("file/<path:name>", name="data_file", permission="objects.view_storedfile")

@@ -24,7 +24,7 @@ from objects.admin.browser import fields as object_fields
 from objects.admin.browser.acl_form import AclForm
 from objects.admin.browser.cells import Cell, object_address, value_cell
 from objects.admin.browser.fields import DELETE, Input, pretty
-from objects.admin.browser.impersonation import label
+from objects.admin.browser.labels import label
 from objects.admin.staff_access import Place, class_page
 from objects.admin.values import read_json
 from objects.core.names import parse_object_id

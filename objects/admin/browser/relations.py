@@ -13,7 +13,7 @@ from backend.kernel.texts.shown import shown
 from objects import service
 from objects.admin.browser import pagination
 from objects.admin.browser.cells import object_address
-from objects.admin.browser.impersonation import label
+from objects.admin.browser.labels import label
 from objects.admin.staff_access import Place, class_page, permission
 from objects.core.names import OBJECT_ID, ClassName, is_field_name, parse_object_id
 from objects.core.query.parser import parse_where

@@ -14,7 +14,8 @@ from backend.kernel.errors import InvalidQuery
 from backend.kernel.json_types import Json
 from objects import service
 from objects.admin.browser import pagination
-from objects.admin.browser.table import column_names, read_question
+from objects.admin.grid.layouts import column_names
+from objects.admin.grid.questions import read_question
 from objects.admin.staff_access import Place, class_page
 from objects.core.names import FieldName
 from objects.core.query.tree import FindOptions, OrderKey, Query, near_of
