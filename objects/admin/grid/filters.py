@@ -16,6 +16,8 @@ import msgspec
 
 from backend.kernel.errors import InvalidJSON, ServiceError
 from backend.kernel.json_types import Json
+from objects.admin.browser.labels import Labels
+from objects.admin.grid.words import in_words
 from objects.admin.values import read_number, read_point
 from objects.core.query.filters import Filter
 from objects.core.query.operators.registry import REGISTERED
@@ -147,13 +149,13 @@ def _is_operators(constraint: Json) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A part of a ``where`` as text, and the ``where`` without it as JSON."""
+    """A part of a ``where`` in words, and the ``where`` without it as JSON."""
 
     text: str
     remaining: str
 
 
-def conditions(where: Mapping[str, Json]) -> list[Condition]:
+def conditions(where: Mapping[str, Json], labels: Labels) -> list[Condition]:
     """Return the parts of a ``where`` that can be removed separately."""
     parts = []
     for key, constraint in where.items():
@@ -162,10 +164,16 @@ def conditions(where: Mapping[str, Json]) -> list[Condition]:
             for index, part in enumerate(constraint):
                 remaining_parts = [*constraint[:index], *constraint[index + 1 :]]
                 remaining = without | ({"$and": remaining_parts} if remaining_parts else {})
-                parts.append(Condition(as_text(part), as_text(remaining)))
+                parts.append(Condition(_words(part, labels), as_text(remaining)))
         else:
-            parts.append(Condition(as_text({key: constraint}), as_text(without)))
+            parts.append(Condition(_words({key: constraint}, labels), as_text(without)))
     return parts
+
+
+def _words(part: Json, labels: Labels) -> str:
+    if isinstance(part, dict) and not any(key.startswith("$") for key in part):
+        return " and ".join(in_words(name, part[name], labels) for name in part)
+    return as_text(part)
 
 
 def as_text(value: Json) -> str:

@@ -1,7 +1,7 @@
 """Filters of the admin's object table, declared by the operators that they use.
 
 An operator lists the ``Filter`` entries that a form can offer for it. The admin sorts them, shows
-them and reads what was entered (``objects.admin.browser.filters``).
+them and reads what was entered (``objects.admin.grid.filters``).
 """
 
 from __future__ import annotations

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 from urllib.parse import urlencode
+
+from django.test import Client
 
 from backend.kernel.principal import MASTER
 from objects import service
@@ -49,3 +52,14 @@ def at(object_id: str, tail: str = "") -> str:
 
 def query(path: str, **params: str) -> str:
     return f"{path}?{urlencode(params)}"
+
+
+def grid_rows(client: Client, path: str = GAME, **params: str) -> Any:
+    """The response of a page of rows of the grid."""
+    return client.get(f"{path}rows/", params)
+
+
+def send(client: Client, method: str, path: str, body: Any, **headers: str) -> Any:
+    """Send JSON to an endpoint of a page."""
+    sent = json.dumps(body)
+    return client.generic(method, path, sent, "application/json", headers=headers)

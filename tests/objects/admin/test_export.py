@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from objects.admin.browser.export import csv_cell
+from objects.admin.grid.export import csv_cell
 from tests.objects.admin.games import GAME, make, make_class
 from tests.objects.admin.staff import logged_in
 from tests.people import sign_up

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 
-from objects.admin.browser.filters import BadValue, add, conditions, operators, read_where
+from objects.admin.grid.filters import BadValue, add, conditions, operators, read_where
 from objects.core.query.parser import parse_where
 from objects.core.schema.definition import FieldType
 from objects.core.values import FieldKind
@@ -88,9 +90,56 @@ def test_conditions_on_one_field_are_joined_without_losing_any():
 
 def test_each_condition_can_be_taken_away():
     where = {"a": 1, "$and": [{"b": 2}, {"c": 3}]}
-    results = conditions(where)
-    assert [condition.text for condition in results] == ['{"a":1}', '{"b":2}', '{"c":3}']
+    results = conditions(where, {})
+    assert [condition.text for condition in results] == ["a is 1", "b is 2", "c is 3"]
     assert read_where(results[0].remaining) == {"$and": [{"b": 2}, {"c": 3}]}
     assert read_where(results[1].remaining) == {"a": 1, "$and": [{"c": 3}]}
-    assert read_where(conditions({"a": 1})[0].remaining) == {}
-    assert read_where(conditions({"$and": [{"b": 2}]})[0].remaining) == {}
+    assert read_where(conditions({"a": 1}, {})[0].remaining) == {}
+    assert read_where(conditions({"$and": [{"b": 2}]}, {})[0].remaining) == {}
+
+
+ANN = {"__type": "Pointer", "className": "_User", "objectId": "annsId1234"}
+
+
+@pytest.mark.parametrize(
+    ("where", "words"),
+    [
+        ({"status": "paid"}, "status is “paid”"),
+        ({"score": {"$gt": 5, "$lte": 9.5}}, "score > 5 and ≤ 9.5"),
+        ({"won": True}, "won is true"),
+        ({"score": None}, "score is null"),
+        ({"player": ANN}, "player is Ann"),
+        ({"player": {"$ne": ANN}}, "player is not Ann"),
+        ({"player": {"$in": [ANN, {**ANN, "objectId": "other"}]}}, "player is one of Ann, other"),
+        ({"at": {"$lt": {"__type": "Date", "iso": "2024-05-04T10:30:00.000Z"}}},
+         "at < 2024-05-04 10:30:00"),
+        ({"score": {"$nin": list(range(7))}}, "score is none of 0, 1, 2, 3, 4, 2 more"),
+        ({"score": {"$exists": False}}, "score has no value"),
+        ({"title": {"$regex": "^a\\.b"}}, "title begins with “a.b”"),
+        ({"title": {"$regex": "a", "$options": "i"}}, "title contains “a”, in any case"),
+        ({"title": {"$regex": "a.*b"}}, "title matches the expression a.*b"),
+        ({"title": {"$text": {"$search": {"$term": "big red"}}}}, "title has the words “big red”"),
+        ({"details": {"a": 1}}, 'details is {"a":1}'),
+        ({"tags": {"$all": ["a"]}}, "tags contains all of “a”"),
+        ({"place": {"$geoWithin": {"$centerSphere": [[1, 2], 3]}}},
+         'place: {"$geoWithin":{"$centerSphere":[[1,2],3]}}'),
+        ({"$or": [{"a": 1}, {"b": 2}]}, '{"$or":[{"a":1},{"b":2}]}'),
+    ],
+)  # fmt: skip
+def test_conditions_are_shown_in_words(where, words):
+    labels = {("_User", "annsId1234"): "Ann"}
+    assert [condition.text for condition in conditions(where, labels)] == [words]
+
+
+@pytest.mark.parametrize("kind", get_args(FieldKind))
+def test_every_filter_of_the_form_has_words(kind):
+    target = "_User" if kind in ("Pointer", "Relation") else None
+    field = FieldType(kind, target)
+    for operator in operators(field):
+        text = SAMPLES.get(kind, "a")
+        try:
+            where = add({}, "f", field, operator.key, text)
+        except BadValue:
+            continue  # the sample isn't for this one
+        (condition,) = conditions(where, {})
+        assert condition.text.startswith("f")

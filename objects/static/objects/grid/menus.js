@@ -39,22 +39,23 @@ export class ColumnMenu {
     tick.checked = at >= 0;
     tick.disabled = at >= 0 && shown.length === 1;
     tick.addEventListener("change", () => {
-      const others = shown.filter((column) => column.name !== name);
+      const others = this.columns().filter((column) => column.name !== name);
       this.change(tick.checked ? [...others, { name, width: NEW_WIDTH }] : others, name);
     });
     label.append(tick, ` ${name}`);
     item.append(label);
-    if (at > 0) item.append(this.mover(name, shown, at, -1, "↑", "earlier"));
-    if (at >= 0 && at < shown.length - 1) item.append(this.mover(name, shown, at, 1, "↓", "later"));
+    if (at > 0) item.append(this.mover(name, -1, "↑", "earlier"));
+    if (at >= 0 && at < shown.length - 1) item.append(this.mover(name, 1, "↓", "later"));
     return item;
   }
 
-  mover(name, shown, at, by, sign, word) {
+  mover(name, by, sign, word) {
     const mover = element("button", "grid-mover", sign);
     mover.type = "button";
     mover.setAttribute("aria-label", `Move ${name} ${word}`);
     mover.addEventListener("click", () => {
-      const columns = [...shown];
+      const columns = [...this.columns()];
+      const at = columns.findIndex((column) => column.name === name);
       columns.splice(at + by, 0, ...columns.splice(at, 1));
       this.change(columns, name);
     });

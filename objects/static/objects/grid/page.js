@@ -10,6 +10,9 @@ import { Table } from "./table.js";
 
 const at = (id) => document.getElementById(id);
 const config = JSON.parse(at("grid-config").textContent);
+const address = new URLSearchParams(location.search);
+config.where = address.get("where") ?? "";
+config.order = address.get("order") ?? "";
 const narrow = matchMedia("(max-width: 40rem)");
 const BELOW = 16; // pixels of the frame below the page
 const number = new Intl.NumberFormat("en");
@@ -247,6 +250,5 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
-const first = new URLSearchParams(location.search);
-const start = Number(first.get("start")) || undefined;
-load({ after: first.get("after"), before: first.get("before"), start }, { record: false });
+const start = Number(address.get("start")) || undefined;
+load({ after: address.get("after"), before: address.get("before"), start }, { record: false });

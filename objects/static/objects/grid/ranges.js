@@ -37,7 +37,7 @@ export class Ranges {
     }
     const rows = cells.map((row) => row.map((cell) => this.text(cell)));
     event.clipboardData.setData("text/plain", format(rows));
-    this.say(`Copied: ${rows.length} × ${rows[0]?.length ?? 0} cells.`);
+    this.say(`Copied: ${rows.flat().length} cells.`);
     return true;
   }
 
