@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from django.db import transaction
+from rest_framework import serializers
 
 from backend.kernel.json_types import Json
 from objects.admin.browser.cells import cell
@@ -51,6 +52,20 @@ class Layout:
 
     columns: tuple[Column, ...]
     size: int
+
+
+class ColumnSerializer(serializers.Serializer[Any]):
+    """A column: the field and the width in pixels."""
+
+    name = serializers.CharField(max_length=128)
+    width = serializers.IntegerField(min_value=NARROWEST, max_value=WIDEST)
+
+
+class LayoutSerializer(serializers.Serializer[Any]):
+    """What a staff user has chosen for a class."""
+
+    columns = ColumnSerializer(many=True, max_length=MOST_COLUMNS)
+    size = serializers.ChoiceField(choices=SIZES)
 
 
 def column_names(schema: ClassSchema) -> list[FieldName]:

@@ -13,7 +13,7 @@ from backend.kernel.errors import InvalidKeyName, ServiceError
 from backend.kernel.texts.shown import shown
 from objects.admin.browser.labels import labels_of
 from objects.admin.browser.pagination import SORTABLE
-from objects.admin.grid import filters, layouts
+from objects.admin.grid import filters, layouts, saved_views
 from objects.admin.grid.changes import MOST_OBJECTS
 from objects.admin.grid.questions import Question, read_question
 from objects.admin.grid.texts import is_editable
@@ -44,6 +44,8 @@ def objects(place: Place) -> HttpResponseBase:
         order=question.order,
         conditions=[] if error else _conditions(place, question),
         address=question.query_string(),
+        views=saved_views.listed(place),
+        view=request.GET.get("view", ""),
         grid=None if error else _grid(place),
         **_builder(place, request.GET.get("field", ""), request.GET.get("value", "")),
     )
@@ -54,7 +56,7 @@ def objects(place: Place) -> HttpResponseBase:
 def _grid(place: Place) -> dict[str, Any]:
     """Return what the grid's script needs to know of the class and the staff user."""
     schema = place.table.schema
-    names = ("rows", "cells", "count", "layout")
+    names = ("rows", "cells", "count", "layout", "views")
     return {
         "className": place.class_name,
         "urls": {name: place.url(name) for name in names},

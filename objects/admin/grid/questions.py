@@ -57,7 +57,15 @@ def read_question(request: HttpRequest) -> Question:
     Raises ``ServiceError`` for an invalid ``where``, and for one about classes that this staff user
     may not see.
     """
-    where = filters.read_where(request.GET.get("where", ""))
+    return question_of(request, request.GET.get("where", ""), request.GET.get("order", ""))
+
+
+def question_of(request: HttpRequest, where_text: str, order: str) -> Question:
+    """Return the question of this filter and order for the staff user of the request.
+
+    Raises what ``read_question`` raises.
+    """
+    where = filters.read_where(where_text)
     tree = parse_where(where)
     for node in walk(tree, into_subqueries=True):
         if isinstance(node, InQuery | Select):
@@ -68,7 +76,7 @@ def read_question(request: HttpRequest) -> Question:
             continue
         if not request.user.has_perm(permission("view", class_name)):
             raise OperationForbidden(f"You have no permission to see objects of {class_name}.")
-    return Question(where, tree, request.GET.get("order", ""))
+    return Question(where, tree, order)
 
 
 def find_page(

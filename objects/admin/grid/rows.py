@@ -16,7 +16,7 @@ from objects.admin.browser.cells import Cell, cell
 from objects.admin.browser.labels import Labels, labels_of, suggestions
 from objects.admin.class_endpoints import ClassAPIView, class_endpoint
 from objects.admin.class_sizes import estimate
-from objects.admin.grid import layouts
+from objects.admin.grid import layouts, saved_views
 from objects.admin.grid.questions import find_page, read_question, slow_order
 from objects.admin.grid.texts import LONGEST, text_of
 from objects.admin.staff_access import Place
@@ -30,10 +30,11 @@ class RowsParameters(serializers.Serializer[Any]):
 
     size = serializers.ChoiceField(choices=layouts.SIZES, required=False)
     columns = serializers.CharField(max_length=_LONGEST_LIST, required=False, allow_blank=True)
+    view = serializers.IntegerField(min_value=0, max_value=2**63 - 1, required=False)
 
 
 class RowsView(ClassAPIView):
-    """A page of rows; without ``columns`` also which columns the grid has."""
+    """A page of rows; without ``columns`` also which columns the grid has, perhaps by a view."""
 
     permissions = {"GET": "view"}
 
@@ -42,7 +43,7 @@ class RowsView(ClassAPIView):
         parameters = RowsParameters(data=request.query_params)
         parameters.is_valid(raise_exception=True)
         names = read_names(parameters.validated_data.get("columns", ""))
-        layout = None if names else layouts.stored(place)
+        layout = None if names else _layout(place, parameters.validated_data.get("view"))
         size = parameters.validated_data.get("size") or (
             layout.size if layout else layouts.DEFAULT_SIZE
         )
@@ -68,6 +69,12 @@ class RowsView(ClassAPIView):
                 "slowOrder": slow_order(place, question),
             }
         )
+
+
+def _layout(place: Place, view: int | None) -> layouts.Layout | None:
+    """Return the columns of the view, or else what the staff user has chosen for the class."""
+    chosen = None if view is None else saved_views.layout_of(place, view)
+    return chosen or layouts.stored(place)
 
 
 def read_names(text: str) -> list[FieldName]:
@@ -166,27 +173,13 @@ class CountView(ClassAPIView):
         return Response({"count": count})
 
 
-class ColumnSerializer(serializers.Serializer[Any]):
-    """A column: the field and the width in pixels."""
-
-    name = serializers.CharField(max_length=128)
-    width = serializers.IntegerField(min_value=layouts.NARROWEST, max_value=layouts.WIDEST)
-
-
-class LayoutSerializer(serializers.Serializer[Any]):
-    """What a staff user has chosen for a class."""
-
-    columns = ColumnSerializer(many=True, max_length=layouts.MOST_COLUMNS)
-    size = serializers.ChoiceField(choices=layouts.SIZES)
-
-
 class LayoutView(ClassAPIView):
     """The staff user's own columns of a class: PUT stores them, DELETE returns to the proposal."""
 
     permissions = {"PUT": "view", "DELETE": "view"}
 
     def put(self, request: Request, class_name: str) -> Response:
-        layout = LayoutSerializer(data=request.data)
+        layout = layouts.LayoutSerializer(data=request.data)
         layout.is_valid(raise_exception=True)
         entered = layout.validated_data
         columns = [[column["name"], column["width"]] for column in entered["columns"]]

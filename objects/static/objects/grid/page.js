@@ -13,6 +13,7 @@ const config = JSON.parse(at("grid-config").textContent);
 const address = new URLSearchParams(location.search);
 config.where = address.get("where") ?? "";
 config.order = address.get("order") ?? "";
+config.view = address.get("view") ?? "";
 const narrow = matchMedia("(max-width: 40rem)");
 const BELOW = 16; // pixels of the frame below the page
 const number = new Intl.NumberFormat("en");
@@ -84,7 +85,8 @@ async function load(edges, { record = true } = {}) {
   at("grid-box").setAttribute("aria-busy", "true");
   const { start, ...cut } = edges;
   const names = columns.map((column) => column.name).join(",");
-  const parameters = { where: config.where, order: config.order, size, columns: names, ...cut };
+  const { where, order, view } = config;
+  const parameters = { where, order, size, columns: names, view: names ? "" : view, ...cut };
   try {
     const page = await request(`${config.urls.rows}?${query(parameters)}`);
     if (turn !== latest) return;
@@ -106,7 +108,8 @@ async function load(edges, { record = true } = {}) {
 
 function remember(cut) {
   const start = shown.start > 1 ? shown.start : "";
-  const text = query({ where: config.where, order: config.order, ...cut, start });
+  const { where, order, view } = config;
+  const text = query({ where, order, view, ...cut, start });
   history.pushState({ ...cut, start: shown.start }, "", text ? `?${text}` : location.pathname);
 }
 
@@ -143,7 +146,7 @@ function showFoot() {
   if (rows.length && !after && start) text += ` of ${number.format(end)}`;
   else if (!isFiltered && estimate > (end ?? 0)) text += ` of about ${number.format(estimate)}`;
   at("grid-range").textContent = text;
-  at("grid-count").hidden = !(after || (before && !start)) && !isFiltered;
+  at("grid-count").hidden = !after && Boolean(start);
   at("grid-back").disabled = !before;
   at("grid-next").disabled = !after;
   at("grid-nearest").hidden = !shown.isByDistance;
@@ -237,6 +240,34 @@ document.addEventListener("keydown", (event) => {
   else return;
   event.preventDefault();
 });
+
+// -- Saved views ----------------------------------------------------------------------------------
+
+at("grid-save-view")?.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const form = event.target;
+  const { where, order } = config;
+  const isShared = Boolean(form.elements.shared?.checked);
+  const body = { name: form.elements.name.value, isShared, where, order, columns, size };
+  try {
+    const { address: saved } = await request(config.urls.views, { method: "POST", body });
+    location.search = saved;
+  } catch (error) {
+    fail(error);
+  }
+});
+for (const button of document.querySelectorAll("[data-view]"))
+  button.addEventListener("click", async () => {
+    try {
+      await request(button.dataset.view, { method: "DELETE" });
+      button.closest("li").remove();
+    } catch (error) {
+      fail(error);
+    }
+  });
+
+// -- Menus ----------------------------------------------------------------------------------------
+
 // One menu at a time; Esc and a click elsewhere close it.
 const menus = [...document.querySelectorAll(".grid-menu")];
 document.addEventListener("click", (event) => {

@@ -17,7 +17,7 @@ function sortLink(config, field) {
   const arrow = { [field.name]: "↑", [`-${field.name}`]: "↓" }[order] ?? "";
   const following = order === field.name ? `-${field.name}` : field.name;
   const link = element("a", "grid-sort", field.name);
-  link.href = `?${query({ where: config.where, order: following })}`;
+  link.href = `?${query({ where: config.where, order: following, view: config.view })}`;
   link.draggable = false;
   if (arrow) link.append(element("span", "grid-arrow", arrow));
   return link;
