@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('objects', '0022_bounded_index'),
+        ('objects', '0023_console'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
