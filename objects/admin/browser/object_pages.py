@@ -1,4 +1,4 @@
-"""One object: its fields, its access list, its JSON; new objects; removing objects.
+"""One object: its fields, its access list, its JSON; new objects; deleting an object.
 
 The form contains the state that it shows (``updatedAt``). If the object has changed since, nothing
 is saved, and the page shows the entered values next to the stored ones.
@@ -33,7 +33,6 @@ from objects.files.uploads import Upload
 from objects.storage.records import wire_object
 
 _OF_THE_SERVICE: Final = ("objectId", "createdAt", "updatedAt")
-_MOST_SELECTED: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,39 +262,11 @@ def _changes(place: Place, obj: Wire, acl: Json) -> Wire:
 
 @class_page("o/<str:object_id>/delete/", "delete", post="delete")
 def delete(place: Place, object_id: str) -> HttpResponseBase:
-    """Removing one object, after a confirmation."""
+    """Deleting one object, after a confirmation."""
     place.require("delete")
-    return _delete_many(place, [object_id])
-
-
-@class_page("delete-selected/", "delete_selected", post="delete")
-def delete_selected(place: Place) -> HttpResponseBase:
-    """Removing the objects that were selected in the table, after a confirmation."""
-    place.require("delete")
-    ids = place.request.POST.getlist("ids")
-    if not ids:
-        messages.info(place.request, "No object was selected.")
-        return HttpResponseRedirect(place.url("objects"))
-    if len(ids) > _MOST_SELECTED:
-        raise InvalidJSON(f"At most {_MOST_SELECTED} objects are deleted at once.")
-    return _delete_many(place, ids)
-
-
-def _delete_many(place: Place, ids: list[str]) -> HttpResponseBase:
     if "confirmed" not in place.request.POST:
-        title = f"Delete {len(ids)} object{'s' if len(ids) != 1 else ''} of {place.class_name}?"
-        return place.render("delete", title, ids=ids)
-    writer, removed, failures = place.writer("delete"), 0, []
-    for object_id in dict.fromkeys(ids):
-        try:
-            service.delete(writer, place.class_name, parse_object_id(object_id))
-            removed += 1
-        except ServiceError as error:
-            failures.append(f"{object_id[:130]}: {error.message}")
-    if removed:
-        messages.success(place.request, f"{removed} object{'s' if removed != 1 else ''} deleted.")
-    for text in failures[:20]:
-        messages.error(place.request, text)
-    if len(failures) > 20:
-        messages.error(place.request, f"… and {len(failures) - 20} others were not deleted.")
+        title = f"Delete 1 object of {place.class_name}?"
+        return place.render("delete", title, object_id=object_id)
+    service.delete(place.writer("delete"), place.class_name, parse_object_id(object_id))
+    messages.success(place.request, "1 object deleted.")
     return HttpResponseRedirect(place.url("objects"))

@@ -1,4 +1,4 @@
-"""Edits in the cells of a grid.
+"""Edits in the cells of a grid, and deleting objects.
 
 Each object is saved on its own, if it still is the version that the edit is based on, as on the
 page of an object. The response has a result for each: what is stored now, or why nothing was saved.
@@ -127,4 +127,37 @@ def _undo(value: Json) -> dict[str, Json]:
     return {"text": None} if value is None else {"value": value}
 
 
+class Deletions(serializers.Serializer[Any]):
+    """The objects to delete."""
+
+    ids = serializers.ListField(
+        child=serializers.CharField(max_length=130), max_length=MOST_OBJECTS, allow_empty=False
+    )
+
+
+class DeletionsView(ClassAPIView):
+    """POST deletes up to ``MOST_OBJECTS`` objects, one after the other."""
+
+    permissions = {"POST": "delete"}
+
+    def post(self, request: Request, class_name: str) -> Response:
+        entered = Deletions(data=request.data)
+        entered.is_valid(raise_exception=True)
+        writer = self.place.writer("delete")
+        results = [
+            {"id": object_id, **_deleted(self.place, writer, object_id)}
+            for object_id in entered.validated_data["ids"]
+        ]
+        return Response({"results": results})
+
+
+def _deleted(place: Place, writer: Principal, object_id: str) -> dict[str, Any]:
+    try:
+        service.delete(writer, place.class_name, parse_object_id(object_id))
+    except ServiceError as error:
+        return _error(error)
+    return {"status": "deleted"}
+
+
 class_endpoint("cells/", CellsView, name="cells")
+class_endpoint("deletions/", DeletionsView, name="deletions")

@@ -56,11 +56,12 @@ def objects(place: Place) -> HttpResponseBase:
 def _grid(place: Place) -> dict[str, Any]:
     """Return what the grid's script needs to know of the class and the staff user."""
     schema = place.table.schema
-    names = ("rows", "cells", "count", "layout", "views")
+    names = ("rows", "cells", "count", "layout", "views", "deletions")
     return {
         "className": place.class_name,
         "urls": {name: place.url(name) for name in names},
         "objects": f"{place.url('objects')}o/",
+        "export": place.url("export", "csv"),
         "fields": [_field(place, name) for name in layouts.column_names(schema)],
         "sizes": layouts.SIZES,
         "mostObjects": MOST_OBJECTS,

@@ -8,7 +8,9 @@ import pytest
 from django.test import Client
 
 from backend.kernel.principal import MASTER as MASTER_KEY
+from objects import service
 from objects.admin.grid.texts import text_of, value_of
+from objects.core.query.tree import Everything
 from objects.core.schema.definition import FieldType
 from objects.service import classes
 from tests.objects.admin.games import FIELDS, GAME, make, make_class, send, stored_object
@@ -198,3 +200,14 @@ def test_a_text_of_another_type_is_an_error(staff):
     object_id = make(score=1)
     (result,) = save(staff, edit(object_id, {"score": {"text": 5}}))
     assert result["status"] == "error"
+
+
+def test_selected_objects_are_deleted_each_on_its_own(staff):
+    ids = [make(), make()]
+    path = f"{GAME}deletions/"
+    response = send(staff, "POST", path, {"ids": [ids[0], "<b>", "missing123", ids[1]]})
+    statuses = [result["status"] for result in response.json()["results"]]
+    assert statuses == ["deleted", "error", "error", "deleted"]
+    assert service.count(MASTER_KEY, "Game", Everything()) == 0
+    for wrong in ({}, {"ids": []}, {"ids": ["a"] * 21}, {"ids": [None]}, {"ids": "a"}):
+        assert send(staff, "POST", path, wrong).status_code == 400

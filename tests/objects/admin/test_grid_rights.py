@@ -23,6 +23,7 @@ CALLS: dict[str, tuple[str, str, str]] = {
     "layout": ("PUT", "layout/", "view"),
     "reset": ("DELETE", "layout/", "view"),
     "cells": ("POST", "cells/", "change"),
+    "deletions": ("POST", "deletions/", "delete"),
 }
 
 
@@ -33,9 +34,9 @@ def without_rights() -> Client:
 
 
 CALLERS: dict[str, tuple[Any, set[str]]] = {
-    "superuser": (logged_in, {"view", "change"}),
-    "administrators": (lambda: logged_in(ADMINISTRATORS), {"view", "change"}),
-    "editors": (lambda: logged_in(EDITORS), {"view", "change"}),
+    "superuser": (logged_in, {"view", "change", "delete"}),
+    "administrators": (lambda: logged_in(ADMINISTRATORS), {"view", "change", "delete"}),
+    "editors": (lambda: logged_in(EDITORS), {"view", "change", "delete"}),
     "viewers": (lambda: logged_in(VIEWERS), {"view"}),
     "staff without rights": (without_rights, set()),
     "anonymous": (Client, set()),
@@ -54,7 +55,8 @@ def call(client: Client, name: str, game: str, **headers: str) -> Any:
         return client.get(GAME + path)
     change = {"id": game, "version": stored_object(game)["updatedAt"]}
     edits = {"changes": [{**change, "cells": {"title": {"text": "b"}}}]}
-    return send(client, method, GAME + path, edits if name == "cells" else LAYOUT, **headers)
+    bodies = {"cells": edits, "deletions": {"ids": [make()]}}
+    return send(client, method, GAME + path, bodies.get(name, LAYOUT), **headers)
 
 
 @pytest.mark.parametrize("caller", CALLERS)
@@ -69,7 +71,7 @@ def test_staff_call_what_their_permissions_allow(game, caller):
     assert stored_object(game)["title"] == ("b" if "change" in rights else "a")
 
 
-@pytest.mark.parametrize("name", ["layout", "reset", "cells"])
+@pytest.mark.parametrize("name", ["layout", "reset", "cells", "deletions"])
 def test_writes_need_the_token_of_the_page(game, name):
     client = Client(enforce_csrf_checks=True)
     client.force_login(User.objects.create_superuser("root"))

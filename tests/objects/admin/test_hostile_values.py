@@ -106,7 +106,6 @@ def test_what_a_form_says_is_text(staff, text):
         at(object_id): {"f.score": text, "f.tags": text, "f.title": text, "acl.name": text},
         at(object_id, "json/"): {"json": text},
         f"{GAME}add/": {"f.score": text, "f.place": text, "acl.kind": "list", "acl.name": text},
-        f"{GAME}delete-selected/": {"ids": [text]},
         f"{GAME}fields/": {"name": text, "type": text, "target": text, "default": text},
         f"{GAME}fields/score/": {"default": text},
         f"{GAME}permissions/": {"find.others": text, "protected.group": text, "defaultACL": text},

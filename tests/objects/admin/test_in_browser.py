@@ -165,15 +165,23 @@ def test_two_who_edit_the_same_object(page, full):
 def test_selected_objects_are_deleted_after_a_confirmation(page, full):
     page.goto(GAME)
     page.get_by_label("Select all on this page").check()
-    expect(page.get_by_role("button", name="Delete 61 selected…")).to_be_visible()
+    expect(page.get_by_text("61 selected")).to_be_visible()
     page.get_by_label("Select all on this page").uncheck()
     page.get_by_label(f"Select {full}").check()
-    page.get_by_role("button", name="Delete 1 selected…").click()
+    page.get_by_role("button", name="Delete…").click()
     expect(page.get_by_text("Delete 1 object of Game?")).to_be_visible()
     look(page, "delete")
-    page.get_by_role("button", name="Delete", exact=True).click()
-    expect(page.get_by_text("1 object deleted.")).to_be_visible()
+    page.get_by_role("dialog").get_by_role("button", name="Delete", exact=True).click()
+    expect(page.get_by_text("Deleted: 1 object.")).to_be_visible()
     expect(page.get_by_label(f"Select {full}")).to_have_count(0)
+    page.get_by_label("Select all on this page").check()
+    page.get_by_role("button", name="Set a field…").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Field").select_option("score")
+    dialog.get_by_label("Value").fill("7")
+    look(page, "set_a_field")
+    dialog.get_by_role("button", name="Set").click()
+    expect(page.locator("#grid-status")).to_contain_text("Saved: 60 cells of 60 objects.")
 
 
 def test_browsing_as_a_user_is_plain_to_see(page, ann, full):

@@ -295,22 +295,18 @@ def test_a_user_is_made_and_given_a_password(staff):
     assert "another long one" not in staff.get(address).text
 
 
-def test_objects_are_deleted_after_a_confirmation(staff):
-    ids = [make(), make(), make()]
-    page = staff.get(at(ids[0], "delete/"))
-    assert page.status_code == 200
-    page = staff.post(f"{GAME}delete-selected/", {"ids": ids[:2]})
-    assert "Delete 2 objects" in page.text
+def test_an_object_is_deleted_after_a_confirmation(staff):
+    ids = [make(), make()]
+    assert staff.get(at(ids[0], "delete/")).status_code == 200
+    page = staff.post(at(ids[0], "delete/"))
+    assert "Delete 1 object" in page.text
     assert stored_object(ids[0])
-    answer = staff.post(f"{GAME}delete-selected/", {"ids": ids[:2], "confirmed": "1"}, follow=True)
-    assert "2 objects deleted" in answer.text
-    assert [row["objectId"] for row in _all()] == [ids[2]]
-    answer = staff.post(
-        f"{GAME}delete-selected/", {"ids": [ids[0], "<b>"], "confirmed": "1"}, follow=True
-    )
+    answer = staff.post(at(ids[0], "delete/"), {"confirmed": "1"}, follow=True)
+    assert "1 object deleted" in answer.text
+    assert [row["objectId"] for row in _all()] == [ids[1]]
+    answer = staff.post(at(ids[0], "delete/"), {"confirmed": "1"})
+    assert answer.status_code == 404
     assert "Object not found" in answer.text
-    assert "<b>" not in answer.text
-    assert "No object was selected" in staff.post(f"{GAME}delete-selected/", follow=True).text
 
 
 def _all():

@@ -50,7 +50,6 @@ WRITES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "relation": ("o/{id}/relation/fans/", "change", {"add": "someone123"}),
     "add": ("add/", "add", {"f.title": "new"}),
     "delete": ("o/{id}/delete/", "delete", {"confirmed": "1"}),
-    "delete_selected": ("delete-selected/", "delete", {"ids": "{id}", "confirmed": "1"}),
 }
 CLASS_WRITES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "fields": ("fields/", "change", {"name": "fresh", "type": "String"}),

@@ -6,6 +6,7 @@ import { ColumnMenu } from "./menus.js";
 import { Ranges } from "./ranges.js";
 import { query, request, RequestError } from "./requests.js";
 import { Results } from "./results.js";
+import { Selection } from "./selection.js";
 import { Table } from "./table.js";
 
 const at = (id) => document.getElementById(id);
@@ -22,12 +23,13 @@ let columns = [];
 let shown = { rows: [], before: null, after: null, estimate: 0, start: 1 };
 let size;
 let ready = false;
+let selection;
 let latest = 0; // counts loads; only the last one is shown
 
 const table = new Table(at("grid"), config, {
   edited: (cell, text) =>
     edits.save([{ id: cell.getRow().getData().$id, cells: { [cell.getField()]: { text } } }]),
-  selected: () => showSelection(),
+  selected: () => selection?.show(),
   arranged: () => arranged(),
 });
 const edits = new Edits(table, config, {
@@ -57,6 +59,15 @@ new Ranges(table, {
     edits.save(changes);
   },
   say,
+});
+selection = new Selection(table, config, {
+  save: (changes) => edits.save(changes),
+  say,
+  deleted: async (outcomes) => {
+    const { before, after, start } = history.state ?? {};
+    await load({ before, after, start }, { record: false });
+    results.showDeleted(outcomes);
+  },
 });
 new ColumnMenu(at("grid-columns"), config, {
   columns: () => columns,
@@ -205,24 +216,7 @@ async function choose(chosen) {
   await load({ before, after, start }, { record: false });
 }
 
-// -- Selected rows, undo --------------------------------------------------------------------------
-
-function showSelection() {
-  const form = at("grid-delete");
-  if (!form) return;
-  const ids = [...table.ticked];
-  form.hidden = !ids.length;
-  at("grid-delete-count").textContent = number.format(ids.length);
-  at("grid-delete-ids").replaceChildren(
-    ...ids.map((id) => {
-      const input = document.createElement("input");
-      input.type = "hidden";
-      input.name = "ids";
-      input.value = id;
-      return input;
-    }),
-  );
-}
+// -- Undo --------------------------------------------------------------------------
 
 function showHistory() {
   if (!at("grid-undo")) return;

@@ -78,6 +78,18 @@ export class Results {
     this.panel.hidden = false;
   }
 
+  /** Show what became of deleting objects. */
+  showDeleted(outcomes) {
+    const failed = outcomes.filter((result) => result.status === "error");
+    const deleted = outcomes.length - failed.length;
+    const texts = deleted ? [`Deleted: ${plural(deleted, "object")}.`] : [];
+    if (failed.length) texts.push(`${plural(failed.length, "object")} not deleted.`);
+    this.status.textContent = texts.join(" ");
+    this.open = [];
+    const lines = failed.map((result) => `${this.nameOf(result.id)}: ${result.error}`);
+    if (failed.length) this.paint(texts.join(" "), [], lines, false);
+  }
+
   line(result) {
     const line = element("li", "grid-result");
     const { id, cells } = result.change;
