@@ -25,6 +25,7 @@ from objects.admin.browser.acl_form import AclForm
 from objects.admin.browser.cells import Cell, object_address, value_cell
 from objects.admin.browser.fields import DELETE, Input, pretty
 from objects.admin.browser.labels import label
+from objects.admin.browser.references import as_code, references
 from objects.admin.staff_access import Place, class_page
 from objects.admin.values import read_json
 from objects.core.names import parse_object_id
@@ -77,6 +78,8 @@ def _show(
         values=[(item, value_cell(obj.get(item.name))) for item in inputs if not item.is_secret],
         acl=acl or acl_form.from_wire(obj.get("ACL")),
         relations=_relations(place),
+        references=references(place, str(obj["objectId"])),
+        code=as_code(place, str(obj["objectId"])),
         error=error,
         differences=differences,
     )

@@ -178,6 +178,24 @@ def test_an_edit_of_what_another_user_has_changed_shows_both_values(page, games)
     assert stored_object(games[0])["title"] == "mine"
 
 
+def test_a_drawer_shows_and_saves_the_whole_object(page, games):
+    page.goto(BY_SCORE)
+    page.get_by_role("link", name=games[0]).click()
+    drawer = page.get_by_role("complementary", name="The object")
+    drawer.get_by_label("score", exact=True).fill("many")
+    drawer.get_by_role("button", name="Save").click()
+    expect(drawer.get_by_text("expected a number, like 3, -0.5 or 1e6")).to_be_visible()
+    drawer.get_by_label("score", exact=True).fill("-5")
+    drawer.get_by_role("button", name="Save").click()
+    expect(cell(page, 1, "score")).to_have_text("-5")
+    look(page, "grid_drawer")
+    page.keyboard.press("Escape")
+    expect(drawer).to_be_hidden()
+    cell(page, 2, "title").click()
+    page.keyboard.press("Space")
+    expect(drawer.get_by_label("title", exact=True)).to_have_value("Game 1")
+
+
 def test_pages_and_columns_are_stored(page, games):
     page.goto(BY_SCORE)
     expect(page.locator("#grid-range")).to_have_text("1 to 60 of 60")

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Permission, User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
@@ -293,6 +294,30 @@ def test_a_user_is_made_and_given_a_password(staff):
     staff.post(address, filled(staff, address) | {"f.password": "another long one"})
     assert log_in("zoe", "another long one").status == 200
     assert "another long one" not in staff.get(address).text
+
+
+def test_an_object_names_the_fields_that_may_point_to_it_and_code_that_reads_it(staff):
+    ann = sign_up("ann")
+    page = staff.get(f"/admin/data/_User/o/{ann.user_id}/").text
+    assert "Game.player" in page
+    assert "/admin/data/Game/?where=%7B%22player%22%3A%7B%22__type%22%3A%22Pointer%22" in page
+    assert f"/api/users/{ann.user_id}&quot;" in page
+    game = make(title="a")
+    page = staff.get(at(game)).text
+    assert "Used by" not in page
+    assert f"/api/classes/Game/{game}&quot;" in page
+
+
+def test_fields_of_classes_that_the_staff_user_may_not_see_aren_t_named():
+    make_class()
+    ann = sign_up("ann")
+    user = User.objects.create_user("limited", is_staff=True)
+    user.user_permissions.add(
+        Permission.objects.get(codename="view_user", content_type__app_label="objects")
+    )
+    client = Client()
+    client.force_login(user)
+    assert "Game.player" not in client.get(f"/admin/data/_User/o/{ann.user_id}/").text
 
 
 def test_an_object_is_deleted_after_a_confirmation(staff):

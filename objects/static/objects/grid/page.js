@@ -1,6 +1,7 @@
 // The page of a class's objects: loads pages of rows into the table, or into cards on narrow screens.
 
 import { showCards } from "./cards.js";
+import { Drawer } from "./drawer.js";
 import { Edits } from "./edits.js";
 import { ColumnMenu } from "./menus.js";
 import { Ranges } from "./ranges.js";
@@ -15,6 +16,11 @@ const address = new URLSearchParams(location.search);
 config.where = address.get("where") ?? "";
 config.order = address.get("order") ?? "";
 config.view = address.get("view") ?? "";
+const opened = {
+  after: address.get("after"),
+  before: address.get("before"),
+  start: Number(address.get("start")) || undefined,
+};
 const narrow = matchMedia("(max-width: 40rem)");
 const BELOW = 16; // pixels of the frame below the page
 const number = new Intl.NumberFormat("en");
@@ -31,6 +37,14 @@ const table = new Table(at("grid"), config, {
     edits.save([{ id: cell.getRow().getData().$id, cells: { [cell.getField()]: { text } } }]),
   selected: () => selection?.show(),
   arranged: () => arranged(),
+  opened: (id) => drawer.open(id),
+});
+const drawer = new Drawer(at("grid-drawer"), config, {
+  saved: async () => {
+    await reload();
+    say("Saved.");
+  },
+  closed: () => table.move(""),
 });
 const edits = new Edits(table, config, {
   report: (outcome) => {
@@ -64,8 +78,7 @@ selection = new Selection(table, config, {
   save: (changes) => edits.save(changes),
   say,
   deleted: async (outcomes) => {
-    const { before, after, start } = history.state ?? {};
-    await load({ before, after, start }, { record: false });
+    await reload();
     results.showDeleted(outcomes);
   },
 });
@@ -115,6 +128,12 @@ async function load(edges, { record = true } = {}) {
   } finally {
     if (turn === latest) at("grid-box").removeAttribute("aria-busy");
   }
+}
+
+// The page that is shown: of the history's state, or of the address that it was opened with.
+async function reload() {
+  const { before, after, start } = history.state ?? opened;
+  await load({ before, after, start }, { record: false });
 }
 
 function remember(cut) {
@@ -184,7 +203,7 @@ at("grid-count").addEventListener("click", async () => {
     fail(error);
   }
 });
-addEventListener("popstate", (event) => load(event.state ?? {}, { record: false }));
+addEventListener("popstate", (event) => load(event.state ?? opened, { record: false }));
 addEventListener("resize", fit);
 narrow.addEventListener("change", () => showRows());
 
@@ -212,8 +231,7 @@ function arranged() {
 async function choose(chosen) {
   columns = chosen;
   store();
-  const { before, after, start } = history.state ?? {};
-  await load({ before, after, start }, { record: false });
+  await reload();
 }
 
 // -- Undo --------------------------------------------------------------------------
@@ -275,5 +293,4 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
-const start = Number(address.get("start")) || undefined;
-load({ after: address.get("after"), before: address.get("before"), start }, { record: false });
+load(opened, { record: false });

@@ -31,12 +31,16 @@ function title(config, field) {
 }
 
 export class Table {
-  /** `edited(cell, text)` is called for each edit, `selected()` if other rows are ticked. */
-  constructor(holder, config, { edited, selected, arranged }) {
+  /**
+   * `edited(cell, text)` is called for each edit, `selected()` if other rows are ticked,
+   * `arranged()` if columns are moved, `opened(id)` to show an object.
+   */
+  constructor(holder, config, { edited, selected, arranged, opened }) {
     this.config = config;
     this.fields = new Map(config.fields.map((field) => [field.name, field]));
     this.edited = edited;
     this.selected = selected;
+    this.opened = opened;
     this.ticked = new Set();
     this.holder = holder;
     this.begin = undefined;
@@ -94,6 +98,11 @@ export class Table {
         link.href = `${this.config.objects}${encodeURIComponent(id)}/`;
         link.tabIndex = -1;
         link.title = id;
+        link.addEventListener("click", (event) => {
+          if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+          event.preventDefault();
+          this.opened(id);
+        });
         box.append(link);
         return box;
       },
@@ -167,7 +176,10 @@ export class Table {
   // Typing in a cell begins an edit, F2 too; Enter is Tabulator's own key.
   keydown(event) {
     if (event.target.closest(".grid-editor, a, input, button")) return;
-    if (event.key === "F2") this.edit(undefined, event);
+    if (event.key === " " && this.activeCell()) {
+      event.preventDefault();
+      this.opened(this.activeCell().getRow().getData().$id);
+    } else if (event.key === "F2") this.edit(undefined, event);
     else if (event.key.length === 1 && event.key !== " " && !event.ctrlKey && !event.metaKey)
       this.edit(event.key, event);
   }
