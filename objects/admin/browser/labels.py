@@ -20,6 +20,8 @@ _SUGGESTIONS: Final = 10
 _NAMES: Final = ("username", "name", "title", "label", "email", "hash")
 _ENDINGS: Final = ("name", "title", "label")
 _LONGEST: Final = 80
+_MOST_CLASSES: Final = 20  # whose objects are named on a page
+_MOST_NAMED: Final = 2_000  # objects of each
 
 
 def label_field(schema: ClassSchema) -> FieldName | None:
@@ -72,7 +74,8 @@ Labels = dict[tuple[str, str], str]
 def labels_of(place: Place, values: Iterable[Any]) -> Labels:
     """Return the labels of all objects that these values point to, by one find for each class.
 
-    Objects that the staff user may not see have none.
+    Objects that the staff user may not see have none, nor those beyond the first ``_MOST_NAMED`` of
+    a class and ``_MOST_CLASSES``.
     """
     ids: dict[ClassName, set[str]] = {}
     for value in values:
@@ -81,9 +84,9 @@ def labels_of(place: Place, values: Iterable[Any]) -> Labels:
             if is_class_name(class_name) and is_object_id(object_id):
                 ids.setdefault(class_name, set()).add(object_id)
     labels: Labels = {}
-    for class_name, wanted in ids.items():
+    for class_name, pointed_to in list(ids.items())[:_MOST_CLASSES]:
         if place.request.user.has_perm(permission("view", class_name)):
-            labels |= _labels(place, class_name, sorted(wanted))
+            labels |= _labels(place, class_name, sorted(pointed_to)[:_MOST_NAMED])
     return labels
 
 

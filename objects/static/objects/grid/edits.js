@@ -97,8 +97,8 @@ export class Edits {
       for (const [name, entered] of Object.entries(change.cells)) {
         const isAtFault = result.field === null || result.field === name;
         const before = plain(data[name]);
-        const entry = entered.text === undefined ? editText(before) : entered.text;
-        const wrong = { ...(before ?? { kind: "string", text: "" }), before, entered: entry };
+        const text = entered.text === undefined ? editText(before) : entered.text;
+        const wrong = { ...(before ?? { kind: "string", text: "" }), before, entered: text };
         row?.update({ [name]: isAtFault ? { ...wrong, state: "error", error: result.error } : before });
       }
       outcome.errors.push({ change, ...result });
