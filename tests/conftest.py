@@ -3,6 +3,8 @@
 The run has a PostgreSQL and a Redis of its own, started from their wheels in a temporary folder
 and gone with it; several runs at once don't meet. Every xdist worker has its own database and its
 own Redis database. ``DATABASE_URL`` and ``REDIS_URL`` in the environment are used instead if set.
+Temporary folders are in memory where there is enough; ``TMPDIR`` or ``--basetemp`` puts them
+elsewhere, and pytest's stay after the run.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import pytest
 
 from backend.instance.folder import DataFolder, temporary_folder
 from backend.operations.embedded.engines import temporary_engines
+from tests import memory_folder
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -50,6 +53,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if _is_pure(config):
         return
     if not is_xdist_worker(config):
+        memory_folder.use(config, _engines)
         os.environ.update(_start_engines())
     os.environ["REDIS_URL"] = _own_redis_database(config, os.environ["REDIS_URL"])
     os.environ.update(
@@ -91,7 +95,7 @@ def pytest_make_parametrize_id(config: pytest.Config, val: object) -> str | None
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What is set up once for a module (processes, browsers, servers) is set up by one worker.
     Tests in browsers are slow."""
     for item in items:
@@ -99,6 +103,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
         if item.get_closest_marker("xdist_group") is None and _is_set_up_for_its_module(item):
             item.add_marker(pytest.mark.xdist_group(f"{item.path.parent.name}.{item.path.stem}"))
+    if is_xdist_worker(config):
+        # The large groups come before all of these. A test of a minute that begins last would be
+        # waited for by the other workers.
+        items.sort(key=lambda item: not _is_slow_alone(item))
+
+
+def _is_slow_alone(item: pytest.Item) -> bool:
+    groups = item.get_closest_marker("xdist_group")
+    return groups is None and item.get_closest_marker("slow") is not None
 
 
 def _is_set_up_for_its_module(item: pytest.Item) -> bool:
