@@ -50,7 +50,7 @@ class FakeServer:
 def running() -> Iterator[FakeServer]:
     """Serve until the block ends."""
     fake = FakeServer()
-    thread = threading.Thread(target=fake.server.serve_forever, daemon=True)
+    thread = threading.Thread(target=fake.server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
         yield fake
