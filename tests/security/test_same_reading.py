@@ -16,6 +16,7 @@ import pytest
 from django.db import connection, transaction
 from django.test import Client
 
+from tests.module_rows import module_rows
 from tests.people import PASSWORD, make_role, sign_up
 from tests.rest import CLIENT, MASTER, Api
 from tests.security.spellings import NAME, SPELLINGS, Place, Spelling, places, routes
@@ -106,9 +107,10 @@ class World:
         return self.user.headers
 
 
-@pytest.fixture
-def world(master: Api) -> World:
-    return World(master)
+@pytest.fixture(scope="module")
+def world(django_db_setup: None, django_db_blocker: Any) -> Iterator[World]:
+    with module_rows(django_db_blocker):
+        yield World(Api(MASTER))
 
 
 def body_of(route: str) -> dict[str, Any]:
