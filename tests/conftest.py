@@ -97,9 +97,9 @@ def pytest_make_parametrize_id(config: pytest.Config, val: object) -> str | None
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What is set up once for a module (processes, browsers, servers) is set up by one worker.
-    Tests in browsers are slow."""
+    Tests in browsers, and with another process of the service, are slow."""
     for item in items:
-        if "chromium" in getattr(item, "fixturenames", ()):
+        if {"chromium", "other"}.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.slow)
         if item.get_closest_marker("xdist_group") is None and _is_set_up_for_its_module(item):
             item.add_marker(pytest.mark.xdist_group(f"{item.path.parent.name}.{item.path.stem}"))

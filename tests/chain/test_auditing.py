@@ -138,6 +138,7 @@ def test_subscribers_are_told_of_what_is_mended_in_blocks_that_they_were_told_of
     assert Cursor.objects.get().outbox == 3
 
 
+@pytest.mark.slow
 def test_a_provider_that_has_lost_its_logs_takes_nothing_away(node: Node, gem: Contract) -> None:
     with proxied(node) as proxy:
         network_id = read_all(node, gem, proxy.url)

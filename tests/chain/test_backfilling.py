@@ -130,6 +130,7 @@ def test_without_a_start_block_reading_begins_where_the_contract_was_made(node: 
     assert open_ranges(network_id) == []
 
 
+@pytest.mark.slow
 def test_many_contracts_are_sought_and_read_together(node: Node) -> None:
     gems = []
     for _ in range(20):

@@ -141,7 +141,7 @@ def test_a_little_chaos(node: Node) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [100, DRAWN])
 def test_much_chaos(node: Node, seed: int | str) -> None:
-    did = rounds(node, seed_of(seed), count=500).did
-    assert did["repaired"] > 50
-    assert did["raced"] > 100
-    assert did["crashed"] > 10
+    did = rounds(node, seed_of(seed), count=250).did
+    assert did["repaired"] > 25
+    assert did["raced"] > 50
+    assert did["crashed"] > 5

@@ -50,6 +50,7 @@ def pass_much_time(world: Network) -> None:
     indexer.forget()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verify", ["sample", "all"])
 def test_the_last_of_many_final_blocks_has_to_have_its_hash(node: Node, verify: str) -> None:
     """A false one would be final: the network would be halted when its provider is honest again."""

@@ -252,6 +252,7 @@ def test_a_network_that_resumed_in_the_meantime_is_not_discarded(world: Network)
     assert remembered(world) == was
 
 
+@pytest.mark.slow
 def test_a_provider_of_another_chain_is_outvoted_by_one_that_is_right(world: Network) -> None:
     """Two chains of one id: one provider has been set up for the wrong one."""
     with running_node(world.network_id) as other, proxied(other) as wrong:

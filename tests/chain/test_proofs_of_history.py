@@ -135,6 +135,7 @@ def test_a_forged_past_is_never_stored_where_every_block_is_checked(
         assert events_shown(world.network_id) == expected(world)
 
 
+@pytest.mark.slow
 def test_another_provider_is_used_for_a_past_that_one_makes_up(node: Node) -> None:
     with network(node) as world, proxied(node) as hostile:
         Blockchain.objects.update(verify="all")

@@ -97,6 +97,7 @@ def test_what_the_provider_has_is_indexed_and_the_rest_is_shown(
     assert open_ranges(network_id) == [(first, last)]
 
 
+@pytest.mark.slow
 @openly_or_not
 def test_it_is_read_as_soon_as_a_provider_has_it(
     node: Node, gem: Contract, proxy: Proxy, style: str
@@ -120,6 +121,7 @@ def test_it_is_read_as_soon_as_a_provider_has_it(
     assert coverage.covered(network_id) == {contract.address: [(0, node.head)]}
 
 
+@pytest.mark.slow
 def test_operators_are_shown_what_is_missing_and_what_to_do(
     node: Node, gem: Contract, proxy: Proxy, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -188,6 +190,7 @@ def test_contracts_without_a_start_block_are_read_from_the_first_block_that_ther
     assert len(unavailable()) == 2
 
 
+@pytest.mark.slow
 def test_a_provider_that_has_nothing_at_all_leaves_all_of_it_to_be_read_later(
     node: Node, gem: Contract, proxy: Proxy
 ) -> None:
@@ -221,6 +224,7 @@ def test_a_comparison_finds_what_is_missing_by_the_filters_of_the_headers(
     assert stored() == on_chain(node)
 
 
+@pytest.mark.slow
 def test_a_comparison_names_blocks_whose_events_the_node_has_pruned(
     node: Node, gem: Contract, proxy: Proxy, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -99,6 +99,7 @@ def test_where_every_block_is_checked_a_backfill_waits_for_receipts_that_are_tru
     assert events_shown(node.chain_id) == on_chain(gem)
 
 
+@pytest.mark.slow
 def test_a_sample_that_shows_a_lie_has_the_range_and_what_was_read_before_it_checked(
     node: Node, liar: Liar
 ) -> None:

@@ -91,6 +91,7 @@ def test_dropped_logs_are_missing_by_range_and_by_hash(liar: Liar, chain: Node) 
     assert len(liar.lies_about()) == 3
 
 
+@pytest.mark.slow
 def test_a_rate_is_a_share_of_the_logs_and_the_same_ones_each_time(liar: Liar, chain: Node) -> None:
     liar.lie(Lie("drop", rate=0.4))
     remaining = logs(liar)

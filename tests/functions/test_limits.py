@@ -78,6 +78,7 @@ def test_it_need_not_have_been_connected_when_it_began() -> None:
     assert time.monotonic() - begin < 20
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_a_statement_that_begins_after_the_limit_is_cancelled_as_well() -> None:
     begin = time.monotonic()

@@ -63,6 +63,7 @@ async def _garbage_is_collected(ended: int, size: int) -> bool:
     return dead() is None
 
 
+@pytest.mark.slow
 def test_garbage_of_many_closed_connections_is_collected() -> None:
     assert asyncio.run(_garbage_is_collected(ended=2_000, size=10))
 
@@ -73,6 +74,7 @@ def test_no_full_collection_runs_after_few_closed_connections() -> None:
     assert searches() == before + 1  # before it left out what is loaded
 
 
+@pytest.mark.slow
 def test_a_full_collection_runs_after_many_new_objects() -> None:
     assert asyncio.run(_garbage_is_collected(ended=0, size=MANY))
 

@@ -48,6 +48,7 @@ def count(process: Serving) -> int:
         return int(client.recv(20)) - 1
 
 
+@pytest.mark.slow
 def test_only_health_and_readiness_are_served_over_http(process):
     assert process.http_get("/health") == (200, b'{"status":"ok"}')
     eventually(lambda: process.http_get("/ready")[0] == 200)

@@ -186,6 +186,7 @@ def test_fields_of_a_trigger_are_the_owners(client, game, own_registrations):
     assert client_fields() == {"mine"}
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_clients_that_add_fields_at_once_do_not_pass_the_limit(emptied):
     classes.create(MASTER, "Crowd", {})

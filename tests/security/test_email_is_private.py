@@ -115,6 +115,7 @@ def places(callers, owner) -> dict[str, tuple[str, Any]]:
     }
 
 
+@pytest.mark.slow
 def test_an_address_is_shown_to_its_user_and_the_master_key_alone(callers, places):
     for send in TRANSPORTS:
         for name, api in callers.items():

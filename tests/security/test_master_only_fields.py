@@ -219,6 +219,7 @@ def start(value: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_the_setting_is_a_list_of_names():
     assert start("plan, credits").stdout.strip() == "('plan', 'credits')"
     for wrong in ("a b", "password", "plan,email", "x.y", "_x"):

@@ -101,6 +101,7 @@ def test_a_caller_over_http_gets_its_own_answer(
         check(server, moments, lambda tag: call(server, tag), settles=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_caller_over_json_rpc_gets_its_own_answer_while_others_call(seed: int | str) -> None:
     """Without waiting until a second response has come: ids tell them apart."""
@@ -134,6 +135,7 @@ def test_a_caller_over_json_rpc_gets_its_own_answer_while_others_call(seed: int 
         endpoint.call(("eth_echo", ("tag-0-",)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_reader_of_object_storage_gets_its_own_file(
     seed: int | str, monkeypatch: pytest.MonkeyPatch

@@ -149,6 +149,7 @@ def test_any_where_finds_or_is_refused(game, where, order, api):
     check(Api(api).call("POST", "/classes/Game", raw=text_of(counted).encode()))
 
 
+@pytest.mark.slow
 @requests
 @given(schema=st.dictionaries(
     st.sampled_from(["fields", "indexes", "classLevelPermissions", "className", "odd"]),

@@ -196,6 +196,7 @@ class TestOtherReads:
 
 
 class TestAnObject:
+    @pytest.mark.slow
     def test_does_not_grow_beyond_the_limit(self, master: Api) -> None:
         object_id = master.make("Growing", parts=[])
         part = {"parts": {"__op": "Add", "objects": ["x" * 3_000_000]}}
@@ -212,6 +213,7 @@ class TestAnObject:
         ]
         assert replies[-1].error == (413, 116)
 
+    @pytest.mark.slow
     def test_is_measured_as_it_is_sent(self, master: Api) -> None:
         # 1e308 takes 12 bytes in the database, and 309 in a response.
         raw = b'{"numbers":[%b]}' % b",".join([b"1e308"] * 60_000)
@@ -329,6 +331,7 @@ class TestOutsideOfRequests:
 
 
 class TestDecoding:
+    @pytest.mark.slow
     def test_of_many_containers_starts_no_searches_for_garbage(self, master: Api) -> None:
         for _ in range(4):
             master.make("Lists", items=[[] for _ in range(50_000)])

@@ -32,6 +32,7 @@ def batch(api: Api, body: Any, object_id: str, times: int) -> list[Any]:
     return results
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("body", [INCREMENT, {"other.n": 1}], ids=["simple", "locked"])
 def test_a_batch_writes_a_limited_number_of_bytes(
     client: Api, master: Api, long: str, body: Any, monkeypatch: pytest.MonkeyPatch

@@ -253,6 +253,7 @@ def test_an_index_that_no_class_declares_is_reported(db):
     assert levels("indexes") == {"warn"}
 
 
+@pytest.mark.slow
 def test_the_table_of_a_removed_class_is_reported_until_it_is_dropped(transactional_db):
     from backend.kernel.principal import MASTER
     from objects.definitions import leftovers

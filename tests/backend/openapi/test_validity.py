@@ -52,6 +52,7 @@ def test_every_operation_describes_its_own_response(master):
     assert vague == []
 
 
+@pytest.mark.slow
 def test_classes_with_names_of_components_are_distinguished(master):
     names = (
         *("User", "Session", "OwnUser", "DateValue", "ErrorAnswer"),

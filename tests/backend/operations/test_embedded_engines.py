@@ -50,6 +50,7 @@ def test_the_database_speaks_unicode_and_orders_by_code_point():
     assert row == ("UTF8", "ÉTÉ", ["B", "a", "b", "ä"])
 
 
+@pytest.mark.slow
 def test_the_server_does_not_run_as_root():
     with temporary_engines() as folder:
         owner = folder.postgres.stat().st_uid
@@ -156,6 +157,7 @@ def test_a_newer_redis_on_path_is_taken_instead_of_the_wheels(
     assert (taken == program) is is_taken
 
 
+@pytest.mark.slow
 def test_the_server_that_was_chosen_runs_scripts_and_keeps_what_is_queued(tmp_path: Path):
     """Whichever Redis or Valkey it is: the commands that the service needs, and a restart."""
     from backend.operations.embedded.engines import Engines

@@ -334,6 +334,7 @@ def test_doctor_says_that_the_service_isn_t_running(folder: DataFolder):
     assert "something else" not in done.stdout
 
 
+@pytest.mark.slow
 def test_doctor_doesn_t_expect_script_server_with_other_engines(folder: DataFolder):
     urls = {name: url.format(f"127.0.0.1:{free_port()}") for name, url in SERVERS.items()}
     done = run_manage("doctor", DATA_DIR=folder.path, **KEYS, **urls)

@@ -33,6 +33,7 @@ def paste(command: str) -> dict[str, object]:
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_the_printed_commands_create_an_object_and_read_it_back(service: Service):
     create, find = service.commands()
     created = paste(create)
@@ -163,6 +164,7 @@ def test_secrets_in_the_data_folder_are_for_their_owner_only(service: Service):
         assert stat.S_IMODE((service.data / name).stat().st_mode) == 0o600
 
 
+@pytest.mark.slow
 def test_the_log_has_the_request_id_and_no_key(service: Service):
     key = service.printed(r"X-Svc-Master-Key: ([\w-]+)")
     answer = service.get(

@@ -117,6 +117,7 @@ def test_a_machine_without_room_for_a_process_ends_none(start: Start) -> None:
     assert report.last_end == "no process: Resource temporarily unavailable"
 
 
+@pytest.mark.slow
 def test_a_process_that_hangs_is_replaced(start: Start) -> None:
     supervised = start("first=hang", "second=serve", "third=wait", silence=1.5)
     first, second, third = map(supervised.pid, supervised.names)

@@ -15,6 +15,7 @@ KEY = bytes(range(1, 33))
 WORD = st.integers(0, 2**256 - 1)
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(
     chain_id=st.integers(1, 2**53 - 1),

@@ -38,6 +38,7 @@ def test_a_transaction_is_signed_sent_and_followed(desk: Desk) -> None:
     assert desk.rows[0].state in ("mined", "final")
 
 
+@pytest.mark.slow
 @committed
 def test_fifty_at_once_have_consecutive_nonces(desk: Desk) -> None:
     hashes = at_once([desk.pay] * 50)

@@ -222,6 +222,7 @@ def test_beat_starts_a_job_again_and_again() -> None:
     assert {run["source"] for run in results} == {"schedule"}
 
 
+@pytest.mark.slow
 def test_a_tick_is_skipped_and_counted_while_the_job_runs() -> None:
     def slow() -> list[dict[str, Any]]:
         return find("_JobStatus", jobName="cloud_ticks_slowly", status="running")

@@ -128,6 +128,7 @@ def test_the_list_of_classes_and_the_pages_of_a_schema_touch_no_rows():
     assert "2,000" in client.get("/admin/objects/objectclass/").text
 
 
+@pytest.mark.slow
 def test_an_order_without_an_index_is_pointed_out_where_there_is_much_to_sort():
     fill(60_000)
     client = logged_in()

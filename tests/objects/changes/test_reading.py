@@ -151,6 +151,7 @@ def test_ends_of_sessions_come_before_much_else(watch: Watch, master: Api) -> No
     assert len(first) + len(everything(reader)) == 1501
 
 
+@pytest.mark.slow
 def test_more_than_can_be_kept_in_mind_is_a_gap(watch: Watch, master: Api) -> None:
     master.make("Game", n=1)
     reader = watch("Game")
@@ -222,6 +223,7 @@ _WRITERS = 4
 _TRANSACTIONS = int(os.environ.get("CHANGES_STRESS", "40"))
 
 
+@pytest.mark.slow
 def test_under_concurrent_writers_each_change_is_read_once_and_follows_the_one_before(
     watch: Watch, master: Api
 ) -> None:

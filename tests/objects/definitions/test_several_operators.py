@@ -61,6 +61,7 @@ def test_indexes_that_are_removed_at_once_are_all_dropped(caller):
     assert is_consistent()
 
 
+@pytest.mark.slow
 def test_a_second_declaration_waits_for_a_long_build_of_the_first(caller):
     relation = registry.find("Game").relation
     write = f"UPDATE {relation} SET updated_at = now() WHERE false"

@@ -180,6 +180,7 @@ def test_a_file_that_cant_be_removed_is_reported_and_kept_in_mind(tmp_path):
     assert fine not in stored_names()
 
 
+@pytest.mark.slow
 def test_any_number_of_files_is_found():
     moment = datetime.now(UTC) - timedelta(days=3)
     StoredFile.objects.bulk_create(

@@ -21,7 +21,7 @@ from tests.objects.learned.large_class import (
 from tests.polling import until
 from tests.rest import MASTER, Api
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 DELETE = {"__op": "Delete"}
 BY_RANK = (("rank", 1),)

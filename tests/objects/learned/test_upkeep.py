@@ -21,7 +21,7 @@ from tests.other_process import ROOT, database_url
 from tests.polling import until
 from tests.rest import MASTER, Api
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 BY_RANK = (("rank", 1),)
 

@@ -47,6 +47,7 @@ def test_a_time_that_is_past_is_now(recorder: Recorder) -> None:
     assert work(push(push_time="2020-01-01T00:00:00Z"))["numSent"] == 1
 
 
+@pytest.mark.slow
 def test_local_time_goes_from_east_to_west(recorder: Recorder) -> None:
     zones = [
         "Pacific/Kiritimati",

@@ -34,6 +34,7 @@ def guess(client: Client, path: str, number: int) -> tuple[int, int]:
     return reply.status_code, Counting.verified - before
 
 
+@pytest.mark.slow
 def test_the_pages_that_compare_a_password_are_these(root, limit):
     limit()
     bare = User.objects.create_user("bare", password=PASSWORD, is_staff=True)
@@ -46,6 +47,7 @@ def test_the_pages_that_compare_a_password_are_these(root, limit):
     assert comparing == {LOG_IN, CHANGE}
 
 
+@pytest.mark.slow
 def test_by_default_an_account_is_guessed_a_hundred_times_a_minute(root, limit):
     limit("defaults")
     statuses = [guess(Client(), LOG_IN, number)[0] for number in range(102)]

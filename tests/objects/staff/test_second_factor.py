@@ -164,6 +164,7 @@ def pages(patterns: list[Any], above: str = START) -> Iterator[tuple[str, str | 
             yield path, pattern.name
 
 
+@pytest.mark.slow
 def test_every_page_of_the_admin_is_behind_the_step(root):
     """Also pages whose views check nothing: the user is anonymous before."""
     root.log_in()

@@ -46,6 +46,7 @@ def test_of_sign_ups_with_one_name_at_once_one_succeeds():
     assert len(Api(MASTER).get("/sessions").json["results"]) == 1
 
 
+@pytest.mark.slow
 def test_a_taken_name_is_refused_as_such_while_the_class_is_read_again():
     # The statement that fails ends what its transaction can read: the class isn't asked for then.
     sign_up("ann")

@@ -241,6 +241,7 @@ def test_a_role_applies_to_both_sessions_of_a_user(identities, ann, master):
     assert apply(identities, *held).ended == [held[0]]
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_authentication_concurrent_with_the_end_of_its_session_leaves_no_identity(
     identities, emptied

@@ -27,6 +27,7 @@ FINAL = "&finality=final"
 SAFE = "&finality=safe"
 
 
+@pytest.mark.slow
 def test_an_event_is_sent_when_its_block_is_final(harness: ProcessHarness, chain: Chain) -> None:
     final, safe = harness.connect(of(chain, FINAL)), harness.connect(of(chain, SAFE))
     latest, plain = harness.connect(of(chain, "&finality=latest")), harness.connect(of(chain))

@@ -111,6 +111,7 @@ def test_an_event_restored_by_a_reorganisation_is_sent_once(
     assert asking.tokens(4) == [-tokens[1], -tokens[0], *tokens]
 
 
+@pytest.mark.slow
 def test_final_events_are_sent_when_the_chain_reports_finality(
     world: Network, harness: ProcessHarness
 ) -> None:
