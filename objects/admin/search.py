@@ -13,7 +13,7 @@ from backend.kernel.json_types import Wire
 from backend.kernel.principal import READ_ONLY_MASTER
 from backend.site.search import Note, Result, search_source
 from objects.admin.browser.cells import object_address
-from objects.admin.browser.impersonation import label, label_field
+from objects.admin.browser.labels import label, label_field
 from objects.admin.class_sizes import largest
 from objects.admin.classes.visible import visible_classes
 from objects.admin.people.pages import by_ids, find
@@ -117,7 +117,7 @@ def _by_text(class_name: ClassName, text: str) -> Iterator[Result]:
     if table is None:
         return
     name = label_field(table.schema)
-    labels = [FieldName(name)] if name else []
+    labels = [name] if name else []
     for obj in lookups.with_text(READ_ONLY_MASTER, class_name, text, labels, _MOST):
         object_id = str(obj["objectId"])
         yield Result(

@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('objects', '0023_console'),
+        ('objects', '0024_favourite_classes'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

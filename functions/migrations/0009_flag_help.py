@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('functions', '0007_deliveries_by_hook'),
+        ('functions', '0008_failed_jobs'),
     ]
 
     operations = [
