@@ -115,7 +115,8 @@ def test_from_the_start_to_an_object_by_a_filter(page, full):
     page.get_by_label("where, as JSON").fill('{"title": "The final"}')
     page.get_by_role("button", name="Apply").click()
     page.get_by_role("link", name=full).click()
-    expect(page.get_by_label("title *").or_(page.get_by_label("title"))).to_have_value("The final")
+    drawer = page.get_by_role("complementary", name="The object")
+    expect(drawer.get_by_label("title", exact=True)).to_have_value("The final")
     look(page, "object")
 
 

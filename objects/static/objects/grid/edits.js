@@ -56,7 +56,7 @@ export class Edits {
       const cell = { kind: before?.kind ?? "string", text: text ?? "", before, state: "saving" };
       shown[name] = cell;
     }
-    row.update(shown);
+    this.table.update(id, shown);
   }
 
   async send(changes, of) {
@@ -99,25 +99,24 @@ export class Edits {
         const before = plain(data[name]);
         const text = entered.text === undefined ? editText(before) : entered.text;
         const wrong = { ...(before ?? { kind: "string", text: "" }), before, entered: text };
-        row?.update({ [name]: isAtFault ? { ...wrong, state: "error", error: result.error } : before });
+        const shown = isAtFault ? { ...wrong, state: "error", error: result.error } : before;
+        this.table.update(change.id, { [name]: shown });
       }
       outcome.errors.push({ change, ...result });
       return;
     }
-    if (result.status === "conflict") {
-      const theirs = {};
-      for (const name of Object.keys(change.cells)) theirs[name] = plain(data[name]);
-      outcome.conflicts.push({ change, base: theirs, ...result });
-    } else {
+    if (result.status === "conflict") outcome.conflicts.push({ change, ...result });
+    else {
       outcome.saved.push({ change, ...result });
       entry.push({ id: change.id, cells: result.before });
     }
     if (!row) return;
     const cells = Object.fromEntries(this.table.columns().map(({ name }) => [name, undefined]));
-    row.update(rowData({ id: change.id, version: result.version, cells: { ...cells, ...result.cells } }));
+    Object.assign(cells, result.cells);
     if (result.status === "conflict")
       for (const name of Object.keys(change.cells))
-        row.update({ [name]: { kind: "string", text: "", ...result.cells[name], state: "conflict" } });
+        cells[name] = { kind: "string", text: "", ...cells[name], state: "conflict" };
+    this.table.update(change.id, rowData({ id: change.id, version: result.version, cells }));
   }
 
   remember(entry, of) {
@@ -131,7 +130,7 @@ export class Edits {
   discard(id, names) {
     const row = this.table.row(id);
     if (!row) return;
-    for (const name of names) row.update({ [name]: plain(row.getData()[name]) });
+    for (const name of names) this.table.update(id, { [name]: plain(row.getData()[name]) });
   }
 }
 

@@ -162,6 +162,9 @@ export class Table {
         return begin;
       },
       finish: (cell, text, direction) => {
+        const { late } = this;
+        this.late = undefined;
+        if (late) this.update(late.id, late.values);
         if (text !== undefined) this.edited(cell, text);
         setTimeout(() => this.move(direction), 0);
       },
@@ -228,6 +231,21 @@ export class Table {
 
   row(id) {
     return this.table.getRow(id) || undefined;
+  }
+
+  /** Show other values in a row. A cell that is being edited gets its value afterwards. */
+  update(id, values) {
+    const row = this.row(id);
+    if (!row) return;
+    const editing = this.table.modules.edit.currentCell;
+    const isEdited = (name) =>
+      editing && editing.row.getData().$id === id && editing.column.getField() === name;
+    const changed = {};
+    for (const [name, value] of Object.entries(values)) {
+      if (isEdited(name)) this.late = { id, values: { [name]: value } };
+      else if (JSON.stringify(row.getData()[name]) !== JSON.stringify(value)) changed[name] = value;
+    }
+    row.update(changed);
   }
 
   // Screen readers follow the active cell by its id.
