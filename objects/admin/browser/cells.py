@@ -32,9 +32,6 @@ class Cell:
     picture: str = ""
 
 
-MISSING: Final = Cell("missing", "")
-
-
 def cell(class_name: str, object_id: str, name: str, field: FieldType | None, value: Json) -> Cell:
     """The cell of one field of one object."""
     if name == "objectId":

@@ -84,7 +84,8 @@ def stored(place: Place) -> Layout | None:
 def read(schema: ClassSchema, columns: Any, size: int) -> Layout | None:
     """Return a layout from its stored form; None if no column of it is left."""
     names = {*column_names(schema)} - {OBJECT_ID}
-    chosen = tuple(Column(FieldName(name), int(width)) for name, width in columns if name in names)
+    widths = {name: width for name, width in columns if name in names}
+    chosen = tuple(Column(FieldName(name), int(width)) for name, width in widths.items())
     return Layout(chosen, size) if chosen else None
 
 

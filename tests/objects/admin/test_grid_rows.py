@@ -153,6 +153,12 @@ def test_a_layout_that_can_t_be_shown_is_refused(staff, layout):
     assert StaffGrid.objects.count() == 0
 
 
+def test_a_column_is_shown_once(staff):
+    chosen = [{"name": "score", "width": 90}] * 2
+    send(staff, "PUT", f"{GAME}layout/", {"columns": chosen, "size": 100})
+    assert columns(staff) == ["score"]
+
+
 def test_columns_of_fields_that_were_deleted_are_left_out(staff):
     make(title="a", score=1)
     chosen = [{"name": "score", "width": 90}, {"name": "won", "width": 90}]
