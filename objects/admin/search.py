@@ -9,7 +9,6 @@ from django.db.models import Case, IntegerField, Q, QuerySet, Value, When
 from django.http import HttpRequest
 from django.urls import reverse
 
-from backend.kernel.json_types import Wire
 from backend.kernel.principal import READ_ONLY_MASTER
 from backend.site.search import Note, Result, search_source
 from objects.admin.browser.cells import object_address
@@ -17,6 +16,7 @@ from objects.admin.browser.labels import label, label_field
 from objects.admin.class_sizes import largest
 from objects.admin.classes.visible import visible_classes
 from objects.admin.people.pages import by_ids, find
+from objects.admin.staff_access import acting_of
 from objects.core.names import (
     OBJECT_ID_LENGTH,
     ROLE,
@@ -66,6 +66,9 @@ def classes(request: HttpRequest, text: str) -> Iterator[Result]:
 @search_source("Objects", icon="data_object", position=20, permission=None)
 def objects(request: HttpRequest, text: str) -> Iterator[Result | Note]:
     """Objects by their ids or by indexed texts; in one class, if its name precedes the text."""
+    if acting_of(request) is not None:
+        yield Note("Objects aren't searched while you browse as a user.")
+        return
     visible = visible_classes(request.user)
     name, _, rest = text.replace("/", " ", 1).partition(" ")
     rest = rest.strip()
@@ -136,18 +139,10 @@ def _name(row: ObjectClass) -> ClassName:
 def users(request: HttpRequest, text: str) -> Iterator[Result]:
     """Users by their ids, and by the beginnings of their names and email addresses."""
     for user in by_ids(USER, directory.search(text, _MOST)):
-        yield user_result(user)
-
-
-def user_result(user: Wire, detail: str = "") -> Result:
-    """Return the result that leads to a user."""
-    user_id = str(user["objectId"])
-    return Result(
-        str(user.get("username") or user_id),
-        reverse("admin:people_user", args=(user_id,)),
-        detail or str(user.get("email") or user_id),
-        is_match=True,
-    )
+        user_id = str(user["objectId"])
+        link = reverse("admin:people_user", args=(user_id,))
+        title, detail = (str(user.get(name) or user_id) for name in ("username", "email"))
+        yield Result(title, link, detail, is_match=True)
 
 
 @search_source("Roles", icon="group", position=40, permission="objects.view_role")

@@ -72,9 +72,9 @@ def _item(
 
 
 def short_count(count: int) -> str:
-    """Return a number in at most four characters: 950, 9k, 9.5k, 95k, 950k, 9.5M."""
+    """Return a number in four characters at most: 950, 9k, 9.5k, 95k, 950k, 9.5M."""
     for unit, size in (("G", 10**9), ("M", 10**6), ("k", 10**3)):
-        if count >= size:
+        if count >= size - size // 2000:
             value = count / size
             digits = f"{value:.1f}" if value < 9.95 else f"{value:.0f}"
             return digits.removesuffix(".0") + unit

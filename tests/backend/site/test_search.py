@@ -207,5 +207,11 @@ def test_a_source_that_fails_leaves_the_others(monkeypatch):
     assert response["notes"][0].startswith("Broken couldn't be searched: ")
 
 
+def test_objects_are_not_searched_while_browsing_as_a_user(world):
+    client = logged_in()
+    client.post("/admin/browse-as/", {"public": "1"})
+    assert "Objects" not in results(client, world["game"])
+
+
 def test_one_group_can_be_searched(world):
     assert [*results(logged_in(), "game", group="Classes")] == ["Classes"]

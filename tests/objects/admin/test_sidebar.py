@@ -103,7 +103,7 @@ def test_classes_are_listed_for_those_who_may_see_their_objects():
 
 
 def test_counts_are_short():
-    numbers = (0, 950, 1000, 9_500, 95_400, 950_000, 1_000_000, 12_000_000_000)
+    numbers = (0, 950, 1000, 9_500, 95_400, 950_000, 999_900, 12_000_000_000)
     shown = [short_count(number) for number in numbers]
     assert shown == ["0", "950", "1k", "9.5k", "95k", "950k", "1M", "12G"]
 
