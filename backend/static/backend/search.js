@@ -184,6 +184,7 @@ if (dialog) {
   }
   // Recent choices stay in this browser until the staff user logs out.
   document.addEventListener("submit", (event) => {
-    if (event.target.action.endsWith("/logout/")) search.forget();
+    // A form's property of this name may be one of its fields.
+    if (event.target.getAttribute("action")?.endsWith("/logout/")) search.forget();
   });
 }

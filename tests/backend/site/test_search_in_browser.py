@@ -33,8 +33,8 @@ def test_the_keyboard_leads_from_any_page_to_what_is_typed(page):
     make_class("GameScore")
     final = make(title="The final")
     page.goto("/admin/settings/")
-    dialog = page.get_by_role("dialog", name="Search")
-    field = page.get_by_role("combobox", name="Search")
+    dialog = page.get_by_role("dialog", name="Find anything")
+    field = page.get_by_role("combobox", name="Find anything")
     chosen = dialog.locator("[role=option][aria-selected=true]")
     expect(dialog).to_be_hidden()
 
@@ -74,7 +74,7 @@ def test_the_keyboard_leads_from_any_page_to_what_is_typed(page):
 
     page.set_viewport_size({"width": 390, "height": 844})
     page.get_by_role("banner").or_(page.locator("#header-inner")).get_by_role(
-        "button", name="Search"
+        "button", name="Find anything"
     ).click()
     expect(field).to_be_focused()
     look(page, "search_narrow")

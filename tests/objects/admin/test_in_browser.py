@@ -85,7 +85,7 @@ def test_from_the_start_to_an_object_by_a_filter(page, full):
     look(page, "start")
     page.locator("#content").get_by_role("link", name="Classes").click()
     look(page, "classes")
-    page.get_by_role("link", name="Game", exact=True).click()
+    page.locator("#result_list").get_by_role("link", name="Game", exact=True).click()
     expect(page.get_by_text("1 to 61 of 61")).to_be_visible()
     expect(page.locator("img.grid-picture")).to_have_js_property("naturalWidth", 32)
     look(page, "objects")
