@@ -34,6 +34,8 @@ def test_what_is_set_is_shown_with_its_origin_and_default(monkeypatch, tmp_path)
     monkeypatch.setenv("PARSE_HEADERS", "off")
     (tmp_path / "limit").write_text("99")
     monkeypatch.setenv("MAX_LIMIT_FILE", str(tmp_path / "limit"))
+    # What is read from files is read once, in the whole process.
+    monkeypatch.setattr(environment._variables, "files_cache", {})
     client = logged_in(VIEWERS)
     assert f"77 from {file}; default:" in row_of(client, "WS_PING_INTERVAL")
     assert "off from the environment variable PARSE_HEADERS; default: on" in row_of(
