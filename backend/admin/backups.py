@@ -19,14 +19,14 @@ from backend.admin import documentation
 from backend.backups import history, process
 from backend.backups.models import BackupRun
 from backend.logs.setup import get_logger
+from backend.overview import requested_tasks
+from backend.overview.remedies import MAKE_BACKUPS
 from backend.settings.conf import service_settings
-from backend.settings.schedule import BACK_UP, VERIFY_BACKUP
+from backend.settings.schedule import JOBS, VERIFY_BACKUP
 from backend.site.model_admin import ReadOnlyModelAdmin, page
 from backend.site.staff import require
-from backend.tasks.registered import task
 from objects.staff import gate, second_factor
 
-MAKE: Final = "backend.add_backuprun"
 _LIST: Final = "admin:backend_backuprun_changelist"
 
 log = get_logger("admin")
@@ -67,7 +67,7 @@ class BackupRunAdmin(ReadOnlyModelAdmin):
                 "age": timesince(last_good.started_at) if last_good is not None else "",
                 "is_late": state.is_late,
                 "has_failed": state.has_failed,
-                "may_make": request.user.has_perm(MAKE),
+                "may_make": request.user.has_perm(MAKE_BACKUPS),
                 "documentation": documentation.link_to("backups"),
             }
         }
@@ -80,7 +80,7 @@ class BackupRunAdmin(ReadOnlyModelAdmin):
         context = {
             "backup": run,
             "is_stored": run is not None and _is_stored(run),
-            "may_verify": request.user.has_perm(MAKE),
+            "may_verify": request.user.has_perm(MAKE_BACKUPS),
             "may_download": request.user.is_superuser,
         }
         return super().change_view(
@@ -93,7 +93,7 @@ def _is_stored(run: BackupRun) -> bool:
     return run.state == BackupRun.State.OK and bool(run.name and service_settings.BACKUP_TO)
 
 
-@page("backups/make/", name="backup_make", permission=MAKE)
+@page("backups/make/", name="backup_make", permission=MAKE_BACKUPS)
 @require_POST
 def make(request: HttpRequest) -> HttpResponseBase:
     """Let a worker make a backup."""
@@ -103,33 +103,33 @@ def make(request: HttpRequest) -> HttpResponseBase:
         messages.warning(request, "A backup is being made already.")
     else:
         _note(request, "make backup")
-        task(BACK_UP).delay(is_requested=True)
+        requested_tasks.request_backup()
         messages.success(request, "A backup is being made: reload this page to see how it ends.")
     return redirect(_LIST)
 
 
-@page("backups/<int:run_id>/verify/", name="backup_verify", permission=MAKE)
+@page("backups/<int:run_id>/verify/", name="backup_verify", permission=MAKE_BACKUPS)
 @require_POST
 def verify(request: HttpRequest, run_id: int) -> HttpResponseBase:
     """Let a worker read an archive back and check it; the note of its run has the result."""
     run = get_object_or_404(BackupRun, pk=run_id)
     if _is_stored(run):
         _note(request, "verify backup", name=run.name)
-        task(VERIFY_BACKUP).delay(run.name)
+        requested_tasks.request(VERIFY_BACKUP, run.name, queue=JOBS)
         messages.success(request, "The archive is being read: its note says how that ends.")
     else:
         messages.error(request, "This run has no archive in BACKUP_TO.")
     return redirect("admin:backend_backuprun_change", run_id)
 
 
-@page("backups/<int:run_id>/download/", name="backup_download", permission=MAKE)
+@page("backups/<int:run_id>/download/", name="backup_download", permission=MAKE_BACKUPS)
 @require_POST
 def download(request: HttpRequest, run_id: int) -> HttpResponseBase:
     """Send an archive, decrypted, for superusers. It holds the keys of the instance, so it takes
     the second factor again, as a change of it does."""
     if not request.user.is_superuser:
         raise PermissionDenied
-    require(request, MAKE)
+    require(request, MAKE_BACKUPS)
     run = get_object_or_404(BackupRun, pk=run_id)
     own_page = reverse("admin:backend_backuprun_change", args=(run_id,))
     if not _is_stored(run):

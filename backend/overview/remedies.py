@@ -6,15 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from backend.kernel.errors import ServiceUnavailable
+from backend.overview import requested_tasks
 from backend.settings.conf import service_settings
-from backend.settings.schedule import BACK_UP, JOBS, REPAIR_INDEXES
-from backend.tasks import broker
-from backend.tasks.broker import BrokerAway
+from backend.settings.schedule import JOBS, REPAIR_INDEXES
 from objects.admin.staff_access import class_permission
 from objects.database import maintenance
 
 OPERATE: Final = "backend.change_checkup"
+MAKE_BACKUPS: Final = "backend.add_backuprun"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,33 +28,24 @@ class Remedy:
     is_offered: Callable[[], bool] = lambda: True
 
 
-def _send(name: str, **options: str) -> None:
-    try:
-        broker.send(name, **options)
-    except BrokerAway as error:
-        raise ServiceUnavailable(
-            "Redis doesn't respond, so no worker has got the task. Try again later."
-        ) from error
-
-
 REMEDIES: Final[Mapping[str, Remedy]] = {
     "backups": Remedy(
         "Make a backup now",
-        OPERATE,
-        lambda: _send(BACK_UP, queue=JOBS),
+        MAKE_BACKUPS,
+        requested_tasks.request_backup,
         "A worker makes a backup. The page Backups shows when it is done.",
-        lambda: bool(service_settings.BACKUP_SCHEDULE),
+        lambda: bool(service_settings.BACKUP_TO),
     ),
     "expired rows": Remedy(
         "Remove them now",
         OPERATE,
-        lambda: _send("objects.remove_expired"),
+        lambda: requested_tasks.request("objects.remove_expired"),
         "A worker removes the expired rows.",
     ),
     "indexes": Remedy(
         "Build and drop indexes",
         class_permission("change"),
-        lambda: _send(REPAIR_INDEXES, queue=JOBS),
+        lambda: requested_tasks.request(REPAIR_INDEXES, queue=JOBS),
         "A worker builds the missing indexes and drops those that no class declares.",
     ),
     "maintenance mode": Remedy(
