@@ -142,14 +142,14 @@ def test_a_remedy_is_one_click(report: Checkup) -> None:
 def test_longer_remedies_are_sent_to_a_worker(
     server: redis.Redis, settings: Any, check: str, queue: str, task: str
 ) -> None:
-    settings.SERVICE = {**settings.SERVICE, "BACKUP_SCHEDULE": "0 3 * * *"}
+    settings.SERVICE = {**settings.SERVICE, "BACKUP_TO": "/backups"}
     page = logged_in().post(f"/admin/advisor/remedies/{check}/", follow=True)
     assert REMEDIES[check].done in page.content.decode().replace("&#x27;", "'")
     (message,) = server.lrange(f"celery:{queue}", 0, -1)
     assert json.loads(message)["headers"]["task"] == task
 
 
-def test_without_a_schedule_of_backups_none_is_offered(report: Checkup) -> None:
+def test_without_a_place_for_backups_none_is_offered(report: Checkup) -> None:
     assert logged_in().post("/admin/advisor/remedies/backups/").status_code == 404
 
 
