@@ -67,7 +67,7 @@ def panel(request: HttpRequest) -> Panel | None:
     """Return the figures, for staff who may see them, in place of the menu."""
     if not request.user.has_perm(VIEW):
         return None
-    return Panel("admin/overview/panel.html", _context(request), replaces_menu=True)
+    return Panel("admin/overview/panel.html", _context(request), position=20, replaces_menu=True)
 
 
 @page("overview/", name="overview", permission=VIEW)
@@ -99,13 +99,15 @@ def _context(request: HttpRequest) -> dict[str, Any]:
         numbers.append(_of_networks(networks, links))
     else:
         networks = Part(None)
+    charts = _charts(stored, has_networks=networks.value is not None)
     return {
         "range": time_range,
         "ranges": RANGES.values(),
         "read_at": now,
         "version": __version__,
         "numbers": numbers,
-        "charts": _charts(stored, has_networks=networks.value is not None),
+        "charts": [chart for chart in charts if not chart.is_empty],
+        "empty_charts": [chart.title for chart in charts if chart.is_empty],
         "stored": stored,
         "moment": moment,
         "database_queues": parts.read("queues of the database", live.database_queues),

@@ -54,13 +54,14 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A part of the start page: a template, and what it shows.
+    """A part of the start page: a template, what it shows, and its place among the others.
 
-    One that ``replaces_menu`` comes before the others, and the start page doesn't repeat the menu.
+    With one that ``replaces_menu`` the start page doesn't repeat the menu.
     """
 
     template: str
     context: dict[str, Any]
+    position: int = 50
     replaces_menu: bool = False
 
 
@@ -181,7 +182,7 @@ class Site(UnfoldAdminSite):
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> TemplateResponse:
         panels = [panel for make in _panels if (panel := make(request)) is not None]
-        panels.sort(key=lambda panel: not panel.replaces_menu)
+        panels.sort(key=lambda panel: panel.position)
         shows_menu = not any(panel.replaces_menu for panel in panels)
         response: TemplateResponse = super().index(
             request, {**(extra_context or {}), "panels": panels, "shows_menu": shows_menu}

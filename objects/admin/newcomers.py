@@ -44,7 +44,7 @@ def first_steps(request: HttpRequest) -> Panel | None:
         "rest_key": service_settings.REST_API_KEY,
         "url": f"{service_settings.PUBLIC_URL}{service_settings.MOUNT_PATH}",
     }
-    return Panel("admin/newcomers.html", context)
+    return Panel("admin/newcomers.html", context, position=10)
 
 
 @page("demo-data/", name="demo_data", permission=class_permission("view"))
