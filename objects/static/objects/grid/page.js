@@ -209,18 +209,25 @@ narrow.addEventListener("change", () => showRows());
 
 // -- Columns --------------------------------------------------------------------------------------
 
-let waiting;
+let waiting = null;
+
+async function send() {
+  clearTimeout(waiting);
+  waiting = null;
+  try {
+    await request(config.urls.layout, { method: "PUT", body: { columns, size }, keepalive: true });
+  } catch (error) {
+    fail(error);
+  }
+}
 
 function store() {
   clearTimeout(waiting);
-  waiting = setTimeout(async () => {
-    try {
-      await request(config.urls.layout, { method: "PUT", body: { columns, size } });
-    } catch (error) {
-      fail(error);
-    }
-  }, 300);
+  waiting = setTimeout(send, 300);
 }
+
+// A choice is also stored if the page is left at once.
+addEventListener("pagehide", () => waiting && send());
 
 function arranged() {
   if (!ready) return;

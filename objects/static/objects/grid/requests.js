@@ -12,13 +12,13 @@ function token() {
   return document.querySelector("input[name=csrfmiddlewaretoken]")?.value ?? "";
 }
 
-/** Return the body of the response. Throws `RequestError`. */
-export async function request(url, { method = "GET", body, signal } = {}) {
+/** Return the body of the response. Throws `RequestError`. With `keepalive` it outlives the page. */
+export async function request(url, { method = "GET", body, signal, keepalive = false } = {}) {
   const headers = { Accept: "application/json", "X-CSRFToken": token() };
   if (body !== undefined) headers["Content-Type"] = "application/json";
   let response;
   try {
-    response = await fetch(url, { method, headers, signal, body: JSON.stringify(body) });
+    response = await fetch(url, { method, headers, signal, keepalive, body: JSON.stringify(body) });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new RequestError("The server can't be reached. Check the connection and try again.");
