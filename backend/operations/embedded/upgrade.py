@@ -145,7 +145,7 @@ def _accessible_programs(
 ) -> Iterator[tuple[Path, Path, Path]]:
     """The folders of both majors' programs, copied where the account can't run them in place, and a
     folder to work in."""
-    with tempfile.TemporaryDirectory(prefix="svc-upgrade-", dir="/tmp") as place:
+    with tempfile.TemporaryDirectory(prefix=f"svc-upgrade-{os.getpid()}-", dir="/tmp") as place:
         folder = Path(place)
         folder.chmod(0o711)
         work = folder / "w"

@@ -155,12 +155,17 @@ def test_programs_that_aren_t_those_of_the_old_database_are_named(
     folder.postgres.mkdir(mode=0o700)
     (folder.postgres / "PG_VERSION").write_text("16\n")
     programs = programs.format(newer=postgres_programs())
-    before = {*Path("/tmp").glob("svc-upgrade-*")}
+    before = _folders_of_ended_upgrades()
     done = run_manage("upgrade_postgres", "--programs", programs, DATA_DIR=folder.path, **KEYS)
     place = Path(programs).resolve()
     assert done.returncode == 1
     assert done.stderr == (f"CommandError: --programs: there is no PostgreSQL 16 in {place}.\n")
-    assert {*Path("/tmp").glob("svc-upgrade-*")} <= before
+    assert _folders_of_ended_upgrades() <= before
+
+
+def _folders_of_ended_upgrades() -> set[Path]:
+    folders = {path: path.name.split("-")[2] for path in Path("/tmp").glob("svc-upgrade-*-*")}
+    return {path for path, pid in folders.items() if not psutil.pid_exists(int(pid))}
 
 
 @pytest.mark.parametrize("error", [OSError("no room"), psutil.NoSuchProcess(1)])
