@@ -193,6 +193,7 @@ def test_only_the_service_and_your_own_code_get_into_the_image(tmp_path: Path) -
     assert not context & set(private)
     packages = ("backend/", "objects/", "functions/", "chain/", "realtime/")
     needed = {name for name in listed if name.startswith(packages)}
+    needed |= {name for name in listed if re.fullmatch(r"docs/([^/]+|images/.+)", name)}
     remaining = {
         "manage.py",
         "requirements.txt",
