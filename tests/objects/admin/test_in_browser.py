@@ -165,6 +165,7 @@ def test_two_who_edit_the_same_object(page, full):
 
 def test_selected_objects_are_deleted_after_a_confirmation(page, full):
     page.goto(GAME)
+    expect(page.get_by_text("1 to 61 of 61")).to_be_visible()
     page.get_by_label("Select all on this page").check()
     expect(page.get_by_text("61 selected")).to_be_visible()
     page.get_by_label("Select all on this page").uncheck()
