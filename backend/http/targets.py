@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from backend.http.call import Call
 from backend.http.edge.paths import check_path, decode_path
 from backend.http.edge.routing import resolve
+from backend.http.renderers import Answer
 from backend.http.views import ServiceView
+from backend.kernel.request_context import take_refusal
 from backend.settings.conf import service_settings
 
 
@@ -32,3 +35,16 @@ def target_of(path: str) -> Target | None:
     if route is None or view_class is None or not issubclass(view_class, ServiceView):
         return None
     return Target(bare[len(mount) :], view_class, route.names)
+
+
+def answer_apart(view: ServiceView, call: Call, names: Mapping[str, Any]) -> Answer:
+    """Run a call apart from what its request did before.
+
+    Raises what it raises, and the error of a webhook after its operation.
+    """
+    take_refusal()  # of what failed otherwise
+    answer = view.answer(call, **names)
+    refusal = take_refusal()
+    if refusal is not None:
+        raise refusal
+    return answer

@@ -290,12 +290,12 @@ def _of_networks(networks: Part, links: _Links) -> Number:
     listed: list[live.Network] = networks.value
     active = [network for network in listed if network.is_active]
     blocks = [network.lag.blocks for network in active]
-    known = [number for number in blocks if number is not None]
+    lags = [number for number in blocks if number is not None]
     forks = sum(network.reorganisations for network in listed)
     return Number(
         "Chain lag",
-        counted(max(known), "block") if known else _UNKNOWN,
+        counted(max(lags), "block") if lags else _UNKNOWN,
         f"{counted(forks, 'reorganisation')} in {counted(len(listed), 'network')}",
         links.to("networks", "chain.view_blockchain"),
-        "warning" if len(known) < len(active) else "",
+        "warning" if len(lags) < len(active) else "",
     )

@@ -24,7 +24,7 @@ from backend.http.exceptions import as_service_error
 from backend.http.idempotency import Keeping
 from backend.http.rate_limits import enter_items, enter_together
 from backend.http.renderers import Answer
-from backend.http.targets import Target, target_of
+from backend.http.targets import Target, answer_apart, target_of
 from backend.http.views import METHODS, ServiceView, check_context
 from backend.kernel.errors import (
     InvalidJSON,
@@ -33,7 +33,7 @@ from backend.kernel.errors import (
     TransactionConflict,
     UnderMaintenance,
 )
-from backend.kernel.request_context import Current, current, take_refusal
+from backend.kernel.request_context import Current, current
 from backend.kernel.texts.shown import shown
 from backend.limits import Request, rules_for
 from backend.openapi import answer, describes, ref
@@ -151,13 +151,8 @@ class _Item:
             raise self.refusal
         # Every run gets a body of its own: a repeated transaction begins from the same one.
         call = replace(self.call, body=dict(self.call.body))
-        take_refusal()  # of an earlier request of the batch, which has failed otherwise
         with _context(call.body.pop("_context", None)):
-            body = self._view.answer(call, **self._names).body
-        refusal = take_refusal()
-        if refusal is not None:
-            raise refusal
-        return {"success": body}
+            return {"success": answer_apart(self._view, call, self._names).body}
 
     def failed(self, error: Exception) -> dict[str, Any]:
         """The answer for this item when it has failed."""

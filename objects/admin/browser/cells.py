@@ -10,6 +10,7 @@ import msgspec
 from django.urls import reverse
 
 from backend.kernel.json_types import Json
+from backend.kernel.texts.encoding import shortened
 from objects.core.names import is_class_name, is_object_id
 from objects.core.schema.definition import FieldType
 from objects.core.values import kind
@@ -119,8 +120,7 @@ def _acl(value: Json) -> Cell:
 
 def short(text: str) -> str:
     """A text as one line of a table."""
-    line = " ".join(text[: _SHORT * 4].split())
-    return line if len(line) <= _SHORT else f"{line[: _SHORT - 1]}…"
+    return shortened(" ".join(text[: _SHORT * 4].split()), _SHORT)
 
 
 def object_address(class_name: str, object_id: str) -> str:

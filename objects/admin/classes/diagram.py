@@ -34,7 +34,7 @@ def schema(request: HttpRequest) -> HttpResponseBase:
     schemas = {table.class_name: table.schema for table in registry.all_classes()}
     links = _links(schemas.values())
     name = request.GET.get("class", "").strip()
-    centre = next((known for known in schemas if known == name), None)
+    centre = next((each for each in schemas if each == name), None)
     if centre is not None:
         shown = [centre, *sorted(links[centre])]
     else:
@@ -66,11 +66,11 @@ def schema(request: HttpRequest) -> HttpResponseBase:
 def _links(schemas: Iterable[ClassSchema]) -> Mapping[ClassName, set[ClassName]]:
     """The neighbours of each class, in both directions."""
     links: dict[ClassName, set[ClassName]] = defaultdict(set)
-    known = {each.class_name: each for each in schemas}
-    for each in known.values():
+    by_name = {each.class_name: each for each in schemas}
+    for each in by_name.values():
         for field in each.fields.values():
             target = field.target_class
-            if field.kind in _LINKS and target in known and target is not None:
+            if field.kind in _LINKS and target in by_name and target is not None:
                 links[each.class_name].add(target)
                 links[target].add(each.class_name)
     for name, neighbours in links.items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Literal, cast
 from urllib.parse import quote
 
@@ -12,7 +11,8 @@ from backend.http.bodies.parsers import decode_json, decode_object
 from backend.http.views import METHODS
 from backend.kernel.errors import InvalidJSON, ObjectNotFound
 from backend.kernel.principal import CLIENT, MASTER, Principal
-from objects.admin.console.requests import with_mount
+from backend.settings.conf import service_settings
+from objects.admin.console.requests import ApiRequest
 from objects.admin.curl import CALLERS, Caller
 from objects.users.accounts.directory import user_named
 from objects.users.accounts.impersonation import as_user
@@ -21,16 +21,6 @@ Kind = Literal["find", "aggregate", "request", "sql"]
 _LONGEST_TEXT: Final = 1_000_000  # characters
 _LONGEST: Final = 2_000
 _EXPLAIN: Final = "explain"
-
-
-@dataclass(frozen=True, slots=True)
-class ApiRequest:
-    """What a form asks the API for. ``path`` follows the mount and is escaped."""
-
-    method: str
-    path: str
-    params: dict[str, str] = field(default_factory=dict)
-    body: dict[str, Any] = field(default_factory=dict)
 
 
 class _Json(forms.CharField):
@@ -44,10 +34,10 @@ class _Json(forms.CharField):
         text = cast(str, super().clean(value))
         if text:
             try:
-                found = decode_json(text, self._name)
+                decoded = decode_json(text, self._name)
             except InvalidJSON as error:
                 raise forms.ValidationError(error.message) from None
-            if not isinstance(found, self._type):
+            if not isinstance(decoded, self._type):
                 raise forms.ValidationError(f"This has to be like {self.example}.")
         return text
 
@@ -132,9 +122,11 @@ class RequestForm(ConsoleForm):
     body = _Json("body", dict, '{"title": "A text"}')
 
     def clean_path(self) -> str:
-        path = cast(str, self.cleaned_data["path"])
-        mount = with_mount("/").rstrip("/")
-        return with_mount(path)[len(mount) :]
+        """Return the path after the mount, which people may write or leave out."""
+        text = cast(str, self.cleaned_data["path"])
+        path = text if text.startswith("/") else f"/{text}"
+        mount = service_settings.MOUNT_PATH
+        return path.removeprefix(mount) if path.startswith(f"{mount}/") else path
 
     def request(self) -> ApiRequest:
         data = self.cleaned_data

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from django.db import transaction
 
+from backend.kernel.texts.encoding import shortened
 from backend.kernel.texts.redaction import mask_text
 from objects.admin.console.forms import Kind
 from objects.staff.models import ConsoleEntry
@@ -70,4 +71,4 @@ def _text(row: ConsoleEntry) -> str:
     else:
         words = [fields.get("class_name"), fields.get("where") or fields.get("pipeline")]
     text = " ".join(" ".join(str(word).split()) for word in words if word)
-    return text if len(text) <= _SHORT else f"{text[: _SHORT - 1]}…"
+    return shortened(text, _SHORT)

@@ -15,11 +15,12 @@ from django.views.decorators.http import require_http_methods
 
 from backend.http.context import client_address
 from backend.kernel.errors import ServiceError
+from backend.settings.conf import service_settings
 from backend.site.model_admin import page, render
 from objects.admin.browser.cells import value_cell
 from objects.admin.console import history, plans, results, statements
-from objects.admin.console.forms import FORMS, ApiRequest, ConsoleForm, Kind, SqlForm
-from objects.admin.console.requests import Outcome, run, with_mount
+from objects.admin.console.forms import FORMS, ConsoleForm, Kind, SqlForm
+from objects.admin.console.requests import ApiRequest, Outcome, run
 from objects.admin.curl import command
 from objects.admin.operations.log_pages import VIEW as VIEW_LOGS
 from objects.admin.operations.log_pages import address_of
@@ -72,7 +73,14 @@ def _shown(request: HttpRequest, kind: Kind) -> HttpResponseBase:
     else:
         form = FORMS[kind](initial=_initial(request, kind, FORMS[kind]))
     names = [table.class_name for table in islice(registry.all_classes(), _MOST_CLASSES)]
-    return _render(request, kind, form, class_names=names, docs=with_mount("/docs"), **context)
+    return _render(
+        request,
+        kind,
+        form,
+        class_names=names,
+        docs=f"{service_settings.MOUNT_PATH}/docs",
+        **context,
+    )
 
 
 def _sql_page(request: HttpRequest) -> HttpResponseBase:
@@ -148,23 +156,23 @@ def _initial(request: HttpRequest, kind: Kind, form: type[forms.Form]) -> dict[s
 
 def _run(request: HttpRequest, form: ConsoleForm) -> dict[str, Any]:
     """Carry out the request of a form; return what the page shows of it."""
-    asked = form.request()
-    if asked.method != "GET":
+    api_request = form.request()
+    if api_request.method != "GET":
         people.note(
             request,
             "console request",
-            method=asked.method,
-            path=asked.path,
+            method=api_request.method,
+            path=api_request.path,
             caller=form.principal.user_id or form.caller_name,
         )
     address = client_address(request.META)
-    outcome = run(form.principal, asked.method, asked.path, asked.body, address, asked.params)
+    outcome = run(form.principal, api_request, address)
     history.note(request.user, form.kind, form.cleaned_data, outcome.status, outcome.ms)
     may_see_logs = request.user.has_perm(VIEW_LOGS)
     return {
         "outcome": outcome,
         "who": form.who,
-        "curl": _curl(form, asked),
+        "curl": _curl(form, api_request),
         "log_address": address_of(outcome.request_id) if may_see_logs else "",
         **_in_words(form, outcome),
     }
@@ -186,11 +194,11 @@ def _in_words(form: ConsoleForm, outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _curl(form: ConsoleForm, asked: ApiRequest) -> str:
+def _curl(form: ConsoleForm, api_request: ApiRequest) -> str:
     return command(
-        asked.method,
-        asked.path,
+        api_request.method,
+        api_request.path,
         form.caller_name,
-        params=asked.params,
-        body=asked.body if asked.method in ("POST", "PUT") else None,
+        params=api_request.params,
+        body=api_request.body if api_request.method in ("POST", "PUT") else None,
     )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from time import perf_counter
 from typing import Any, Final
@@ -13,15 +12,25 @@ import msgspec
 from backend.http.bodies.parsers import query_parameters
 from backend.http.call import Call
 from backend.http.exceptions import as_service_error
-from backend.http.renderers import json_response, render
-from backend.http.targets import target_of
+from backend.http.renderers import Answer, json_response, render
+from backend.http.targets import answer_apart, target_of
 from backend.kernel.errors import CommandUnavailable, ServiceError
 from backend.kernel.interruptions import is_from_outside
 from backend.kernel.principal import Principal
-from backend.kernel.request_context import current, take_refusal
+from backend.kernel.request_context import current
 from backend.settings.conf import service_settings
 
 _MOST_SHOWN: Final = 100_000  # bytes of a response
+
+
+@dataclass(frozen=True, slots=True)
+class ApiRequest:
+    """A request to the API. ``path`` follows the mount, is escaped and may have a query string."""
+
+    method: str
+    path: str
+    params: dict[str, str] = field(default_factory=dict)
+    body: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -51,15 +60,8 @@ class Outcome:
         return len(self.content) > _MOST_SHOWN
 
 
-def run(
-    principal: Principal,
-    method: str,
-    path: str,
-    body: dict[str, Any],
-    address: str,
-    params: Mapping[str, Any] | None = None,
-) -> Outcome:
-    """Carry out a request. ``path`` may have a query string, with or without the mount.
+def run(principal: Principal, request: ApiRequest, address: str) -> Outcome:
+    """Carry out a request for the page whose client has this address.
 
     Rights, rules and triggers are those of a request over HTTP. Never raises what the request
     raises: that is its outcome.
@@ -68,7 +70,8 @@ def run(
     begin = perf_counter()
     error = None
     try:
-        status, content = _answer(principal, method, path, body, address, params, request_id)
+        answer = render(_answer(principal, request, address))
+        status, content = answer.status_code, answer.content
     except BaseException as failure:  # of the deployment's code: SystemExit, KeyboardInterrupt
         if is_from_outside(failure):
             raise
@@ -78,33 +81,13 @@ def run(
     return Outcome(status, content, error, ms, request_id)
 
 
-def with_mount(path: str) -> str:
-    """Return a path with the mount in front, which people may leave out."""
-    mount = service_settings.MOUNT_PATH
-    path = path if path.startswith("/") else f"/{path}"
-    return path if path.startswith(f"{mount}/") else f"{mount}{path}"
-
-
-def _answer(
-    principal: Principal,
-    method: str,
-    path: str,
-    body: dict[str, Any],
-    address: str,
-    params: Mapping[str, Any] | None,
-    request_id: str,
-) -> tuple[int, bytes]:
-    target = target_of(with_mount(path))
+def _answer(principal: Principal, request: ApiRequest, address: str) -> Answer:
+    target = target_of(f"{service_settings.MOUNT_PATH}{request.path}")
     if target is None:
         raise CommandUnavailable("There is no such route.", status=404)
-    query = path.partition("?")[2]
-    parameters: dict[str, Any] = {**(query_parameters(query) if query else {}), **(params or {})}
-    if method == "GET":
-        parameters.update(body)
-    take_refusal()  # of what the page did before
-    call = Call(principal, method, parameters, body, request_id, address)
-    answer = target.view_class().answer(call, **target.names)
-    refusal = take_refusal()
-    if refusal is not None:
-        raise refusal
-    return answer.status, render(answer).content
+    query = request.path.partition("?")[2]
+    params: dict[str, Any] = {**(query_parameters(query) if query else {}), **request.params}
+    if request.method == "GET":
+        params.update(request.body)
+    call = Call(principal, request.method, params, request.body, current().request_id, address)
+    return answer_apart(target.view_class(), call, target.names)

@@ -3,7 +3,7 @@
 A statement runs as a role that can read the tables of these classes and nothing else, in a
 read-only transaction of a connection of its own, as a part of a query: what isn't a query is no
 SQL there. So neither sessions and passwords nor the service's settings of a connection are within
-its reach, whatever it says.
+its reach.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from time import perf_counter
 from typing import Any, Final
 
 import psycopg
@@ -65,7 +64,6 @@ class Rows:
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
     is_cut: bool
-    ms: float
 
 
 def is_available() -> bool:
@@ -85,14 +83,13 @@ def readable_classes() -> dict[str, ClassTable]:
 def run(text: str) -> Rows:
     """Run a query. Raises ``InvalidQuery``, which names the place, and ``ServiceUnavailable``."""
     text = text.strip().rstrip(";").rstrip()
-    begin = perf_counter()
     tables = _named_in(text, readable_classes())
     head = f"{_tables(tables)}SELECT left(row_to_json(q)::text, {_LONGEST_ROW + 1}) FROM (\n"
     try:
         with _reader(tables) as reader:
             # As a prepared one: the protocol takes a single statement then.
             statement = f"{head}{text}\n) q LIMIT {MOST_ROWS + 1}".encode()
-            found = [row[0] for row in reader.execute(statement, prepare=True)]
+            texts = [row[0] for row in reader.execute(statement, prepare=True)]
     except (errors.QueryCanceled, errors.LockNotAvailable):
         raise InvalidQuery(f"It took longer than {_PATIENCE} seconds.") from None
     except (psycopg.OperationalError, psycopg.InterfaceError, DjangoError) as error:
@@ -102,11 +99,11 @@ def run(text: str) -> Rows:
         ) from error
     except psycopg.Error as error:
         raise InvalidQuery(_place(error, text, len(head)) + _said(error)) from None
-    return _rows(found, round((perf_counter() - begin) * 1000, 1))
+    return _rows(texts)
 
 
-def _rows(found: list[str | None], ms: float) -> Rows:
-    shown = found[:MOST_ROWS]
+def _rows(texts: list[str | None]) -> Rows:
+    shown = texts[:MOST_ROWS]
     if any(len(row or "") > _LONGEST_ROW for row in shown):
         raise InvalidQuery(
             f"A row is longer than {_LONGEST_ROW:,} characters: select fewer columns."
@@ -114,7 +111,7 @@ def _rows(found: list[str | None], ms: float) -> Rows:
     records = [decode_object(row or "{}") for row in shown]
     columns = tuple(records[0]) if records else ()
     rows = tuple(tuple(record.get(name) for name in columns) for record in records)
-    return Rows(columns, rows, len(found) > MOST_ROWS, ms)
+    return Rows(columns, rows, len(texts) > MOST_ROWS)
 
 
 def _named_in(text: str, classes: Mapping[str, ClassTable]) -> list[ClassTable]:

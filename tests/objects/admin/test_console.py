@@ -101,7 +101,7 @@ def test_a_request_has_the_rights_of_its_caller(staff):
     bob = sign_up("bob")
     by_bob = send(staff, "GET", path, caller="user", user=bob.user_id)
     assert by_bob.context["outcome"].status == 404
-    unknown = send(staff, "GET", path, caller="user", user="nobody")
+    unknown = send(staff, "GET", path, caller="user", user="stranger")
     assert unknown.status_code == 400
     assert "There is no such user." in unknown.content.decode()
 
